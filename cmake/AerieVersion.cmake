@@ -1,0 +1,10 @@
+# Writes generated/aerie_version.h: project version and source revision.
+set(AERIE_REVISION "")
+find_package(Git QUIET)
+if(Git_FOUND AND EXISTS ${CMAKE_SOURCE_DIR}/.git)
+  execute_process(COMMAND ${GIT_EXECUTABLE} rev-parse --short=12 HEAD
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE AERIE_REVISION
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+configure_file(${CMAKE_SOURCE_DIR}/cmake/aerie_version.h.in
+  ${CMAKE_BINARY_DIR}/generated/aerie_version.h @ONLY)
