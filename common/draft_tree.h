@@ -1,0 +1,37 @@
+// A proposal: draft tokens and how they hang together.
+//
+// Node 0 is the root, the last committed token, which is not stored here. Node i+1 is tokens[i]. A
+// chain is a tree of width 1: parents are 0, 1, 2, ...
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace aerie {
+
+struct DraftTree {
+  std::vector<int32_t> tokens;   // target ids
+  std::vector<int32_t> parents;  // node number of the parent of tokens[i]; parents[i] <= i
+  std::vector<float>
+      log_probs;  // natural log, of each token given its parent, over the draft vocabulary
+
+  int32_t size() const { return static_cast<int32_t>(tokens.size()); }
+  bool empty() const { return tokens.empty(); }
+
+  // Hangs `token` under the newest node.
+  void AppendToChain(int32_t token, float log_prob);
+
+  // INTERNAL unless the three lists agree and every parent precedes its child.
+  absl::Status Validate() const;
+
+  // How many nodes of the longest root path equal `continuation` from its start: the accepted draft
+  // tokens when the target went on with `continuation`.
+  int32_t CountAccepted(absl::Span<const int32_t> continuation) const;
+
+  friend bool operator==(const DraftTree&, const DraftTree&) = default;
+};
+
+}  // namespace aerie
