@@ -28,14 +28,18 @@ struct ErrorDetail {
 // Stable reasons. Clients act on them, so they are part of the contract.
 inline constexpr char kReasonBaseLengthAhead[] = "BASE_LENGTH_AHEAD";
 inline constexpr char kReasonByteCount[] = "BYTE_COUNT";
+inline constexpr char kReasonCancelled[] = "CANCELLED";
 inline constexpr char kReasonDType[] = "DTYPE_MISMATCH";
 inline constexpr char kReasonDeadline[] = "DEADLINE";
 inline constexpr char kReasonDraining[] = "DRAINING";
 inline constexpr char kReasonKOutOfRange[] = "K_OUT_OF_RANGE";
 inline constexpr char kReasonKWithoutRows[] = "K_WITHOUT_ROWS";
+inline constexpr char kReasonLoading[] = "LOADING";
 inline constexpr char kReasonManifestInvalid[] = "MANIFEST_INVALID";
 inline constexpr char kReasonManifestMismatch[] = "MANIFEST_MISMATCH";
+inline constexpr char kReasonMessageTooLarge[] = "MESSAGE_TOO_LARGE";
 inline constexpr char kReasonNonFinite[] = "NON_FINITE";
+inline constexpr char kReasonPassFailed[] = "PASS_FAILED";
 inline constexpr char kReasonQueueFull[] = "QUEUE_FULL";
 inline constexpr char kReasonRequestInvalid[] = "REQUEST_INVALID";
 inline constexpr char kReasonSeqBehind[] = "SEQ_BEHIND";
