@@ -1,0 +1,87 @@
+// What goes into the engine and what comes out of it: values only.
+//
+// Rows, as on the wire: row i pairs the aux hidden state of position i with the token of position i
+// + 1. A session's *length* is its number of rows, so tokens[i] of a call is the token of position
+// base_length + i + 1.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/acceptance_record.h"
+#include "common/draft_tree.h"
+#include "common/hidden_rows.h"
+#include "common/manifest.h"
+#include "server/engine/cancel_flag.h"
+
+namespace aerie {
+
+struct EngineOptions {
+  int32_t max_k = 16;                  // 1..128: most tokens of one proposal
+  int32_t max_rows_per_call = 4096;    // >= 1
+  int32_t max_sessions = 1024;         // >= 1
+  int32_t max_queued = 1024;           // calls that wait for their first pass; >= 1
+  int32_t max_context = 8192;          // rows of one session; >= 1
+  int32_t max_rows_per_pass = 512;     // extend rows of one pass, over all sessions; >= 1
+  int32_t max_sessions_per_pass = 64;  // >= 1
+  absl::Duration session_lease =
+      absl::Minutes(10);  // idle time after which a session is closed; > 0
+
+  // INVALID_ARGUMENT that names the flag and the value.
+  absl::Status Validate() const;
+};
+
+struct SessionOptions {
+  int32_t max_k = 0;  // 0: the engine's, which is also the most that is given
+};
+
+struct OpenResult {
+  std::string session_id;
+  int32_t max_k = 0;  // in force
+  absl::Duration lease;
+};
+
+enum class NoDraftReason { kNone, kNotAsked, kContextLimit, kDeadline };
+
+// One draft call. What needs no session (a known dtype, no NaN) has been checked by the caller.
+struct DraftCall {
+  std::variant<std::string, Manifest> sequence;  // session id, or stateless
+  uint64_t seq = 0;                              // 0: not numbered
+  int64_t base_length = 0;
+  std::vector<int32_t> tokens;
+  HiddenRows rows;  // [tokens.size(), width]
+  std::shared_ptr<const void>
+      rows_owner;  // keeps the bytes of `rows` alive; let go once they are read
+  int32_t k = 0;
+  std::optional<int32_t> accepted;            // what the worker counted
+  absl::Time arrival = absl::InfinitePast();  // unset: when the engine takes the call
+  absl::Time deadline = absl::InfiniteFuture();
+  std::shared_ptr<const CancelFlag> cancel;  // may be null
+};
+
+struct DraftTiming {
+  absl::Duration queue, extend, step, total;
+};
+
+struct DraftResult {
+  uint64_t seq = 0;
+  int64_t length = 0;
+  DraftTree tree;
+  NoDraftReason no_draft_reason = NoDraftReason::kNone;
+  std::optional<int32_t> accepted;  // of the previous proposal
+  DraftTiming timing;
+};
+
+using OpenDone = absl::AnyInvocable<void(absl::StatusOr<OpenResult>)>;
+using DraftDone = absl::AnyInvocable<void(absl::StatusOr<DraftResult>)>;
+using CloseDone = absl::AnyInvocable<void(absl::StatusOr<AcceptanceRecord>)>;
+
+}  // namespace aerie

@@ -1,0 +1,125 @@
+// The engine without its thread: a state machine that is handed calls, passes and the time.
+//
+// Nothing here runs a callback: answers are collected and whoever drives the core runs them, so a
+// callback may come back with its next call at once. Between FormPass() and SettlePass() no other
+// function may be called but RunPass() and the ones that only look.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/engine/draft_call.h"
+#include "server/engine/draft_model.h"
+#include "server/engine/draft_round.h"
+#include "server/engine/round_observer.h"
+#include "server/engine/session_table.h"
+
+namespace aerie {
+
+// Engine thread only.
+class DraftCore {
+ public:
+  using Answer = absl::AnyInvocable<void()>;
+
+  // `options` must be valid; `model` and `observer` must outlive the core.
+  DraftCore(const EngineOptions& options, DraftModel* model, RoundObserver* observer);
+  // Shutdown() must have been called, if any session was opened.
+  ~DraftCore();
+
+  // As DraftEngine's, without its door: no limit on waiting calls.
+  void Open(const Manifest& manifest, const SessionOptions& options, OpenDone done, absl::Time now);
+  void Draft(DraftCall call, DraftDone done, absl::Time now);
+  void Close(const std::string& session_id, std::vector<int32_t> final_tokens, SessionEnd end,
+             CloseDone done, absl::Time now);
+
+  // Closes the sessions whose lease ran out.
+  void ExpireLeases(absl::Time now);
+  // When the next lease runs out, if no call comes before.
+  absl::Time NextExpiry() const { return table_.NextExpiry(); }
+
+  // Plans the next pass. False: there is nothing to run.
+  bool FormPass(absl::Time now);
+  // Runs the model over the pass that was formed. Takes long, changes nothing that can be asked for
+  // here.
+  void RunPass();
+  // Takes in what the pass gave.
+  void SettlePass(absl::Time now);
+
+  // Answers every call that is left with UNAVAILABLE, closes every session.
+  void Shutdown(absl::Time now);
+
+  // What has been decided since the last time, in order. Each must be run once.
+  std::vector<Answer> TakeAnswers() { return std::exchange(answers_, {}); }
+
+  bool HasWork() const { return !rounds_.empty(); }
+  int32_t queued() const { return queued_; }        // draft calls that wait for their first pass
+  int32_t in_flight() const { return in_flight_; }  // draft calls that passes have taken rows of
+  int32_t sessions() const { return static_cast<int32_t>(table_.size()); }
+
+ private:
+  struct ActiveRound {
+    SessionEntry* entry;                 // nullptr: a stateless call
+    std::unique_ptr<Session> stateless;  // its session
+    DraftRound round;
+    absl::Time arrival;
+    uint64_t seq;
+    DraftDone done;
+  };
+  using RoundMap = std::map<uint64_t, ActiveRound>;
+
+  // Checks `manifest` and opens a slot for a session of it.
+  absl::StatusOr<Session::Setup> SetUpSession(const Manifest& manifest, int32_t max_k);
+
+  // Serves the calls of `entry` until one needs a pass or none is left. May end the session.
+  void Serve(SessionEntry* entry, absl::Time now);
+  void ServeDraft(SessionEntry* entry, WaitingDraft draft, absl::Time now);
+  // False: the session goes on.
+  bool ServeClose(SessionEntry* entry, WaitingClose close, absl::Time now);
+  void ServeStateless(DraftCall call, DraftDone done, absl::Time now);
+
+  // A checked call whose answer needs no pass; false: it needs one.
+  bool AnswerWithoutPass(const DraftCall& call, Session* session, DraftDone* done, absl::Time now);
+  void StartRound(uint64_t arrival_number, SessionEntry* entry, std::unique_ptr<Session> stateless,
+                  DraftCall call, DraftDone done);
+  void FinishRound(RoundMap::iterator place, absl::Time now);
+  void FailRound(RoundMap::iterator place, const absl::Status& cause, absl::Time now);
+  // Takes the round out and goes on with its session.
+  void RemoveRound(RoundMap::iterator place, absl::Time now);
+  // Finishes or refuses the rounds that nobody waits for.
+  void DropUnwanted(absl::Time now);
+
+  void RefuseDraft(DraftDone done, absl::Status status, absl::Time arrival, absl::Time now);
+  void CancelWaitingDrafts(SessionEntry* entry, const absl::Status& status, absl::Time now);
+  SessionRecord EndSession(SessionEntry* entry, SessionEnd end,
+                           absl::Span<const int32_t> final_tokens, absl::Time now);
+  void TellLoad();
+
+  const EngineOptions options_;
+  DraftModel* const model_;
+  RoundObserver* const observer_;
+  SessionTable table_;
+  RoundMap rounds_;  // one for each session with an active call, in order of arrival
+  uint64_t arrivals_ = 0;
+  int32_t stateless_ = 0;  // of rounds_
+  int32_t queued_ = 0;
+  int32_t in_flight_ = 0;
+  std::pair<int32_t, int32_t> told_load_ = {0, 0};
+  std::vector<Answer> answers_;
+
+  // The pass under way.
+  std::vector<uint64_t> pass_rounds_;
+  std::vector<StepSequence> batch_;
+  absl::StatusOr<std::vector<StepOutput>> outputs_;
+  absl::Time pass_start_;
+};
+
+}  // namespace aerie

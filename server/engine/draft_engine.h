@@ -1,0 +1,63 @@
+// Drafting itself: sessions, batching and the model, behind three asynchronous calls.
+//
+// One thread owns sessions and model, so nothing in here is locked but the mailbox in front of that
+// thread. Callbacks run on that thread and must not block; a call that is refused at the door
+// (queue full, draining) has its callback run on the caller's thread before the function returns.
+// Every callback runs exactly once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/manifest.h"
+#include "server/engine/draft_call.h"
+#include "server/engine/draft_model.h"
+#include "server/engine/round_observer.h"
+
+namespace aerie {
+
+class DraftEngine {
+ public:
+  using OpenDone = aerie::OpenDone;
+  using DraftDone = aerie::DraftDone;
+  using CloseDone = aerie::CloseDone;
+
+  // Starts the engine thread. `options` must be valid. `observer` must outlive the engine.
+  DraftEngine(EngineOptions options, std::unique_ptr<DraftModel> model, RoundObserver* observer);
+  // Drains with no patience, then joins the thread: calls that are left are answered with
+  // UNAVAILABLE.
+  ~DraftEngine();
+
+  // Any thread.
+  //
+  // RESOURCE_EXHAUSTED: the session table is full; tells when to try again. UNAVAILABLE: draining.
+  // FAILED_PRECONDITION: the manifest does not fit.
+  void Open(Manifest manifest, SessionOptions options, OpenDone done);
+  // Codes as DraftService.Draft in draft.proto; RESOURCE_EXHAUSTED and UNAVAILABLE may come from
+  // the door. INTERNAL: a pass failed; the detail's resend_from says where the session stands.
+  // Calls of one session are served in the order of arrival.
+  void Draft(DraftCall call, DraftDone done);
+  // NOT_FOUND: no such session. INVALID_ARGUMENT: a final token outside the vocabulary; the session
+  // goes on. `end` tells whether the client asked (kClosed: after the calls that came before) or
+  // its stream ended (kStreamClosed: calls of the session that are not answered yet are answered
+  // with CANCELLED).
+  void Close(std::string session_id, std::vector<int32_t> final_tokens, SessionEnd end,
+             CloseDone done);
+
+  // From now on Open and Draft are refused with UNAVAILABLE; calls already taken are finished.
+  // Returns when none is left, or at `deadline`; true when none was left. Idempotent. Not from a
+  // callback: it would wait for itself.
+  bool Drain(absl::Time deadline);
+
+  const DrafterSpec& spec() const;
+  const EngineOptions& options() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace aerie

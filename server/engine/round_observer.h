@@ -1,0 +1,78 @@
+// The one place where what happened is told. The engine tells it; server/metrics counts it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/acceptance_record.h"
+
+namespace aerie {
+
+// The outcome of one proposal: what the target kept of it.
+struct Judgement {
+  int32_t proposed = 0;
+  int32_t accepted = 0;                    // 0..proposed
+  std::optional<int32_t> worker_accepted;  // what the worker reported, when it did
+};
+
+// Why a proposal's outcome never came.
+enum class UnreportedReason { kClosed, kLease, kRollback, kStreamClosed, kShutdown };
+// Why a call that was served got fewer tokens than the session's usual draft, or none.
+enum class SkipReason { kNotAsked, kContextLimit, kDeadline };
+enum class SessionEnd { kClosed, kLease, kStreamClosed, kShutdown };
+enum class RejectReason { kQueueFull, kDeadline, kLease, kWiring, kShape, kQuota };
+
+// One draft call from arrival to reply. Filled on the engine thread, handed over once, at its end
+// and before the reply, so that whoever reads the counters after a reply finds it counted. A call
+// that was refused at the door (queue full, draining) has none; a repeated call has an empty one.
+struct RoundRecord {
+  absl::StatusCode outcome = absl::StatusCode::kOk;
+  absl::Duration queue_wait;           // arrival until its first pass began
+  absl::Duration extend_time;          // sum over the passes that took its extend rows
+  absl::Duration step_time;            // sum over the passes that took its draft rows
+  absl::Duration total;                // arrival to reply
+  int64_t rows = 0;                    // extend rows committed
+  int64_t bytes = 0;                   // of their hidden states
+  int32_t proposed = 0;                // nodes of this call's tree
+  int64_t committed_tokens = 0;        // new tokens of a sequence that has been drafted for before
+  std::optional<Judgement> judgement;  // of the *previous* proposal
+  std::optional<UnreportedReason> unreported;  // the previous proposal was lost by this call
+  std::optional<SkipReason> skipped;
+};
+
+// One pass of the model.
+struct PassRecord {
+  int32_t sessions = 0;
+  int64_t rows = 0;
+  absl::Duration duration;
+};
+
+// One session from open to end. A stateless call is no session and its proposal belongs to no
+// ratio: it can never be judged, so it is not unreported either.
+struct SessionRecord {
+  SessionEnd end = SessionEnd::kClosed;
+  AcceptanceRecord acceptance;
+  // From the session's first commit to its last; committed tokens over it are the request's tok/s.
+  absl::Duration active;
+  int64_t final_tokens = 0;            // committed by the closing call itself
+  std::optional<Judgement> judgement;  // of the last proposal, when the closing call brought tokens
+  std::optional<UnreportedReason> unreported;
+};
+
+// Called on the engine thread, except OnRejected, which any thread may call. Implementations must
+// not block.
+class RoundObserver {
+ public:
+  virtual ~RoundObserver() = default;
+  virtual void OnRound(const RoundRecord& record) = 0;
+  virtual void OnPass(const PassRecord& record) = 0;
+  virtual void OnSessionOpened() = 0;
+  virtual void OnSessionEnded(const SessionRecord& record) = 0;
+  virtual void OnRejected(RejectReason reason) = 0;
+  // Calls that wait for their first pass, and calls in passes. Told whenever either changes.
+  virtual void OnLoad(int32_t queued, int32_t in_flight) = 0;
+};
+
+}  // namespace aerie

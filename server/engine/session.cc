@@ -1,0 +1,128 @@
+#include "server/engine/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/check.h"
+
+namespace aerie {
+namespace {
+
+UnreportedReason ReasonOfEnd(SessionEnd end) {
+  switch (end) {
+    case SessionEnd::kClosed:
+      return UnreportedReason::kClosed;
+    case SessionEnd::kLease:
+      return UnreportedReason::kLease;
+    case SessionEnd::kStreamClosed:
+      return UnreportedReason::kStreamClosed;
+    case SessionEnd::kShutdown:
+      return UnreportedReason::kShutdown;
+  }
+  AERIE_CHECK(false) << "no such end of a session";
+}
+
+}  // namespace
+
+Settlement Session::Commit(int64_t base, absl::Span<const int32_t> tokens,
+                           std::optional<int32_t> worker_accepted, absl::Time now) {
+  AERIE_CHECK(0 <= base && base <= length_) << base << " of " << length_;
+  Settlement settlement;
+  Settle(base, tokens, worker_accepted, &settlement);
+  const auto count = static_cast<int64_t>(tokens.size());
+  const auto known = static_cast<int64_t>(tokens_.size());
+  int64_t same = 0;
+  while (same < count && base + same < known &&
+         tokens_[static_cast<size_t>(base + same)] == tokens[static_cast<size_t>(same)]) {
+    ++same;
+  }
+  if (same < count) {
+    tokens_.resize(static_cast<size_t>(base + same));
+    tokens_.insert(tokens_.end(), tokens.begin() + same, tokens.end());
+  }
+  length_ = told_ = base + count;
+  CountCommitted(base, count, now, &settlement);
+  return settlement;
+}
+
+Settlement Session::NoteUntaken(int64_t base, absl::Span<const int32_t> tokens,
+                                std::optional<int32_t> worker_accepted, absl::Time now) {
+  Settlement settlement;
+  Settle(base, tokens, worker_accepted, &settlement);
+  const auto count = static_cast<int64_t>(tokens.size());
+  told_ = base + count;
+  CountCommitted(base, count, now, &settlement);
+  return settlement;
+}
+
+std::optional<UnreportedReason> Session::Propose(const DraftTree& tree) {
+  AERIE_CHECK(!tree.empty());
+  std::optional<UnreportedReason> lost;
+  if (proposal_.has_value()) lost = LoseProposal(UnreportedReason::kRollback);
+  // What was known past the rows is of another continuation than this proposal's.
+  tokens_.resize(static_cast<size_t>(length_));
+  proposal_ = Proposal{tree, length_};
+  drafted_ = true;
+  record_.spec_tokens = std::max(record_.spec_tokens, tree.size());
+  return lost;
+}
+
+void Session::RollBackTo(int64_t base) {
+  AERIE_CHECK(0 <= base && base <= length_) << base << " of " << length_;
+  length_ = told_ = base;
+}
+
+SessionRecord Session::End(SessionEnd end, absl::Span<const int32_t> final_tokens, absl::Time now) {
+  Settlement settlement;
+  Settle(told_, final_tokens, std::nullopt, &settlement);
+  CountCommitted(told_, static_cast<int64_t>(final_tokens.size()), now, &settlement);
+  if (proposal_.has_value()) settlement.unreported = LoseProposal(ReasonOfEnd(end));
+  SessionRecord record;
+  record.end = end;
+  record.acceptance = record_;
+  if (first_commit_.has_value()) record.active = last_commit_ - *first_commit_;
+  record.final_tokens = settlement.committed_tokens;
+  record.judgement = settlement.judgement;
+  record.unreported = settlement.unreported;
+  return record;
+}
+
+void Session::Settle(int64_t base, absl::Span<const int32_t> tokens,
+                     std::optional<int32_t> worker_accepted, Settlement* settlement) {
+  if (!proposal_.has_value() || tokens.empty()) return;
+  const int64_t row = proposal_->row;
+  // A worker runs ahead of our rows only past the context limit, and the call that went there
+  // settled the proposal.
+  AERIE_CHECK(base <= row) << base << " is past the proposal at " << row;
+  const auto resent = std::min(static_cast<int64_t>(tokens.size()), row - base);
+  if (!std::equal(tokens.begin(), tokens.begin() + resent, tokens_.begin() + base)) {
+    settlement->unreported = LoseProposal(UnreportedReason::kRollback);
+    return;
+  }
+  const absl::Span<const int32_t> continuation = tokens.subspan(static_cast<size_t>(resent));
+  if (continuation.empty()) return;
+  const int32_t proposed = proposal_->tree.size();
+  const int32_t accepted = proposal_->tree.CountAccepted(continuation);
+  settlement->judgement = Judgement{proposed, accepted, worker_accepted};
+  record_.Judge(proposed, accepted);
+  proposal_.reset();
+}
+
+void Session::CountCommitted(int64_t base, int64_t count, absl::Time now, Settlement* settlement) {
+  if (count == 0) return;
+  const int64_t fresh = std::max<int64_t>(0, base + count - std::max(base, high_water_));
+  high_water_ = std::max(high_water_, base + count);
+  if (!first_commit_.has_value()) first_commit_ = now;
+  last_commit_ = now;
+  if (!drafted_) return;
+  settlement->committed_tokens = fresh;
+  record_.completion_tokens += fresh;
+}
+
+UnreportedReason Session::LoseProposal(UnreportedReason reason) {
+  proposal_.reset();
+  ++record_.unreported_drafts;
+  return reason;
+}
+
+}  // namespace aerie

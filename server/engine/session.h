@@ -1,0 +1,105 @@
+// What is kept of one sequence.
+//
+// Bookkeeping only: it never touches the model. Two lengths differ on purpose: `length()` counts
+// the rows that the slot holds, while tokens past it stay known after a rollback until other tokens
+// contradict them, so that rows which are sent again do not cost the session the judgement of its
+// last proposal.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/acceptance_record.h"
+#include "common/draft_tree.h"
+#include "common/dtype.h"
+#include "server/engine/draft_call.h"
+#include "server/engine/draft_model.h"
+#include "server/engine/round_observer.h"
+
+namespace aerie {
+
+// What a call's tokens said about the proposal before it.
+struct Settlement {
+  std::optional<Judgement> judgement;
+  std::optional<UnreportedReason> unreported;
+  int64_t committed_tokens = 0;
+};
+
+// Engine thread only.
+class Session {
+ public:
+  struct Setup {
+    std::string id;  // empty: of a stateless call
+    SlotId slot = 0;
+    DType dtype = DType::kF32;
+    int64_t row_width = 0;
+    int32_t max_k = 0;
+  };
+  explicit Session(Setup setup) : setup_(std::move(setup)) {}
+
+  const std::string& id() const { return setup_.id; }
+  SlotId slot() const { return setup_.slot; }
+  DType dtype() const { return setup_.dtype; }
+  int64_t row_width() const { return setup_.row_width; }
+  int32_t max_k() const { return setup_.max_k; }
+
+  // Rows that the session holds.
+  int64_t length() const { return length_; }
+  // Whether the last call went past the context limit, so that the worker is ahead of us and knows
+  // it.
+  bool past_limit() const { return told_ > length_; }
+  bool has_proposal() const { return proposal_.has_value(); }
+
+  // The slot now holds rows 0 .. base + tokens.size(), those from `base` on with `tokens`. base <=
+  // length().
+  Settlement Commit(int64_t base, absl::Span<const int32_t> tokens,
+                    std::optional<int32_t> worker_accepted, absl::Time now);
+  // The worker went on with `tokens`, but their rows were not taken: the context limit. base may be
+  // ahead.
+  Settlement NoteUntaken(int64_t base, absl::Span<const int32_t> tokens,
+                         std::optional<int32_t> worker_accepted, absl::Time now);
+  // `tree` was drafted at the current length. kRollback when it takes the place of one that was not
+  // judged.
+  std::optional<UnreportedReason> Propose(const DraftTree& tree);
+  // A call that had begun at `base` failed: the slot holds rows up to `base`. Proposal and record
+  // stay as they were.
+  void RollBackTo(int64_t base);
+
+  // The last numbered call that was answered; 0: none.
+  uint64_t last_seq() const { return last_answer_.seq; }
+  const DraftResult& last_answer() const { return last_answer_; }
+  void StoreAnswer(const DraftResult& answer) { last_answer_ = answer; }
+
+  // The end. `final_tokens` follow the tokens of the last call.
+  SessionRecord End(SessionEnd end, absl::Span<const int32_t> final_tokens, absl::Time now);
+
+ private:
+  struct Proposal {
+    DraftTree tree;
+    int64_t row = 0;  // the row that its first token would have
+  };
+
+  // Judges the proposal, or finds it lost, or leaves it for a later call.
+  void Settle(int64_t base, absl::Span<const int32_t> tokens,
+              std::optional<int32_t> worker_accepted, Settlement* settlement);
+  void CountCommitted(int64_t base, int64_t count, absl::Time now, Settlement* settlement);
+  UnreportedReason LoseProposal(UnreportedReason reason);
+
+  const Setup setup_;
+  std::vector<int32_t> tokens_;  // [0, length_) as held; beyond: known from before a rollback
+  int64_t length_ = 0;
+  int64_t told_ = 0;        // one past the last row that the worker told of, taken or not
+  int64_t high_water_ = 0;  // the highest told_ ever: tokens below it count as committed once
+  bool drafted_ = false;
+  std::optional<Proposal> proposal_;  // proposal_->row <= tokens_.size()
+  DraftResult last_answer_;
+  AcceptanceRecord record_;
+  std::optional<absl::Time> first_commit_;
+  absl::Time last_commit_;
+};
+
+}  // namespace aerie
