@@ -1,0 +1,19 @@
+#include "server/checkpoint/complaints.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace aerie {
+
+absl::Status Complaints::ToStatus(absl::string_view subject) const {
+  if (complaints_.empty()) return absl::OkStatus();
+  if (complaints_.size() == 1) {
+    return absl::FailedPreconditionError(absl::StrCat(subject, ": ", complaints_[0]));
+  }
+  std::string message = absl::StrCat(subject, ": ", complaints_.size(), " things are wrong");
+  for (size_t i = 0; i < complaints_.size(); ++i) {
+    absl::StrAppend(&message, "\n  ", i + 1, ". ", complaints_[i]);
+  }
+  return absl::FailedPreconditionError(message);
+}
+
+}  // namespace aerie
