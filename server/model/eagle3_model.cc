@@ -1,0 +1,140 @@
+// Loading: options, weights, the choice of dtype and threads, and a trial row.
+#include "server/model/eagle3_model.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/headeronly/version.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/status_macros.h"
+#include "server/model/cpu_budget.h"
+#include "server/model/eagle3_pass.h"
+#include "server/model/torch_status.h"
+
+namespace aerie {
+namespace {
+
+struct DTypeChoice {
+  at::ScalarType type;
+  Setting setting;
+};
+
+DTypeChoice ChooseDType(ComputeDType asked) {
+  if (asked == ComputeDType::kFloat32)
+    return {at::kFloat, {"compute_dtype", "float32", "flag --dtype"}};
+  if (asked == ComputeDType::kBFloat16)
+    return {at::kBFloat16, {"compute_dtype", "bfloat16", "flag --dtype"}};
+  if (const auto flag = BFloat16Flag(); flag.has_value()) {
+    return {
+        at::kBFloat16,
+        {"compute_dtype", "bfloat16", absl::StrCat("auto: this CPU multiplies it (", *flag, ")")}};
+  }
+  return {at::kFloat,
+          {"compute_dtype", "float32",
+           "auto: this CPU has no bfloat16 products (avx512_bf16 or amx_bf16)"}};
+}
+
+CpuBudget ChooseThreads(int32_t asked) {
+  if (asked > 0) return {asked, "flag --threads"};
+  CpuBudget budget = FindCpuBudget();
+  budget.source = absl::StrCat("auto: ", budget.source);
+  return budget;
+}
+
+DrafterSpec MakeSpec(const Checkpoint& checkpoint, const Eagle3Net& net,
+                     const ModelOptions& options, const Setting& dtype, const CpuBudget& threads) {
+  DrafterSpec spec;
+  spec.name = checkpoint.name;
+  spec.version = checkpoint.version;
+  spec.wiring = checkpoint.spec.wiring.value;
+  spec.target_num_layers = checkpoint.target.num_layers;
+  spec.target_hidden_size = checkpoint.target.hidden_size;
+  spec.vocab_size = checkpoint.target.vocab_size;
+  spec.draft_vocab_size = checkpoint.spec.draft_vocab_size.value;
+  spec.hidden_size = checkpoint.spec.hidden_size.value;
+  spec.weight_bytes = net.weight_bytes();
+  spec.settings = checkpoint.Settings();
+  spec.settings.push_back({"device", options.device, "flag --device"});
+  spec.settings.push_back(dtype);
+  spec.settings.push_back({"threads", absl::StrCat(threads.threads), threads.source});
+  return spec;
+}
+
+// One extend row and one draft row. What comes out is worth nothing, but a head that gives no
+// numbers, or tokens that are none, shows here and not in a client's first call.
+absl::Status SelfTest(Eagle3Model& model) {
+  const DrafterSpec& spec = model.spec();
+  const int64_t width = int64_t{spec.wiring.size()} * spec.target_hidden_size;
+  std::vector<float> values(width);
+  for (int64_t i = 0; i < width; ++i) values[i] = std::sin(static_cast<float>(i));
+  const std::string_view bytes(reinterpret_cast<const char*>(values.data()),
+                               values.size() * sizeof(float));
+  AERIE_ASSIGN_OR_RETURN(const HiddenRows aux, HiddenRows::Create(DType::kF32, 1, width, bytes));
+  AERIE_ASSIGN_OR_RETURN(const SlotId slot, model.OpenSlot());
+  absl::Status status;
+  int32_t token = 0;
+  for (int64_t row = 0; row < 2 && status.ok(); ++row) {
+    StepSequence sequence{
+        slot, row, {&token, 1}, row == 0 ? aux : HiddenRows(), /*wants_output=*/true};
+    const auto outputs = model.Step({&sequence, 1}, 1);
+    if (!outputs.ok()) {
+      status = absl::FailedPreconditionError(absl::StrCat(
+          "drafter ", spec.name, " failed its trial row: ", outputs.status().message()));
+      break;
+    }
+    token = outputs->at(0).top.at(0).token;
+    AERIE_CHECK(token >= 0 && token < spec.vocab_size) << "the vocabulary map was checked at load";
+  }
+  model.CloseSlot(slot);
+  return status;
+}
+
+}  // namespace
+
+absl::Status ModelOptions::Validate() const {
+  if (device != "cpu") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--device is \"", device, "\"; expected \"cpu\"; this build drafts on the CPU only"));
+  }
+  if (threads < 0 || threads > 1024) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--threads is ", threads,
+                     "; expected 1..1024, or 0 to find it; set it to CPUs you may use"));
+  }
+  if (max_sessions < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--max-sessions is ", max_sessions, "; expected at least 1; raise it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& checkpoint,
+                                                            const ModelOptions& options) {
+  AERIE_RETURN_IF_ERROR(options.Validate());
+  const DTypeChoice dtype = ChooseDType(options.dtype);
+  const CpuBudget threads = ChooseThreads(options.threads);
+  using Result = absl::StatusOr<std::unique_ptr<Eagle3Model>>;
+  AERIE_ASSIGN_OR_RETURN(
+      std::unique_ptr<Eagle3Model> model, CatchTorch("loading the weights", [&]() -> Result {
+        const c10::InferenceMode no_gradients;
+        at::set_num_threads(threads.threads);
+        Eagle3Net net(checkpoint, dtype.type);
+        AERIE_RETURN_IF_ERROR(net.CheckFinite());
+        DrafterSpec spec = MakeSpec(checkpoint, net, options, dtype.setting, threads);
+        return std::make_unique<Eagle3Model>(std::move(spec), std::move(net),
+                                             checkpoint.draft_to_target, threads.threads,
+                                             options.max_sessions);
+      }));
+  AERIE_RETURN_IF_ERROR(SelfTest(*model));
+  return std::unique_ptr<DraftModel>(std::move(model));
+}
+
+std::string LibTorchVersion() { return TORCH_VERSION; }
+
+}  // namespace aerie

@@ -1,0 +1,44 @@
+// The drafter on LibTorch, seen from outside: a checkpoint goes in, a DraftModel comes out.
+//
+// LibTorch stays behind this header. It throws; nothing that is returned here does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/checkpoint/checkpoint.h"
+#include "server/engine/draft_model.h"
+
+namespace aerie {
+
+// In what the products are computed and the KV is kept. Norms, rotation and softmax are float32 in
+// both.
+enum class ComputeDType {
+  kAuto,  // bfloat16 where the CPU multiplies it (AVX512-BF16 or AMX-BF16), else float32
+  kFloat32,
+  kBFloat16,
+};
+
+struct ModelOptions {
+  std::string device = "cpu";  // the only one
+  ComputeDType dtype = ComputeDType::kAuto;
+  int32_t threads = 0;  // of one pass, 1..1024; 0: what affinity and the cgroup's CPU quota allow
+  int32_t max_sessions = 1024;  // slots; >= 1
+
+  // INVALID_ARGUMENT that names the flag and the value.
+  absl::Status Validate() const;
+};
+
+// Converts the weights, runs one row through and checks what comes out. The checkpoint is not
+// needed afterwards. The number of threads is the process's, not the model's: the model loaded last
+// decides. INVALID_ARGUMENT: options. RESOURCE_EXHAUSTED: no memory for the weights.
+// FAILED_PRECONDITION: the weights give no finite numbers. INTERNAL: LibTorch failed.
+absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& checkpoint,
+                                                            const ModelOptions& options);
+
+// LibTorch's version, for the build info: "2.11.0".
+std::string LibTorchVersion();
+
+}  // namespace aerie

@@ -1,0 +1,63 @@
+#include "server/model/tensor_view.h"
+
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "common/check.h"
+
+namespace aerie {
+namespace {
+
+at::ScalarType ScalarTypeOf(TensorType type) {
+  AERIE_CHECK(type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16)
+      << "the checkpoint lets no other type through";
+  return type == TensorType::kF32   ? at::kFloat
+         : type == TensorType::kF16 ? at::kHalf
+                                    : at::kBFloat16;
+}
+
+at::ScalarType ScalarTypeOf(DType type) {
+  return type == DType::kF32 ? at::kFloat : type == DType::kF16 ? at::kHalf : at::kBFloat16;
+}
+
+// Reads `bytes` in place where they are aligned, else from a copy. Not to be written to, and not to
+// outlive `bytes`.
+at::Tensor View(std::string_view bytes, at::IntArrayRef shape, at::ScalarType type) {
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  if (address % at::elementSize(type) == 0) {
+    return at::from_blob(const_cast<char*>(bytes.data()), shape, at::TensorOptions(type));
+  }
+  at::Tensor copy = at::empty(shape, at::TensorOptions(type));
+  AERIE_CHECK(copy.nbytes() == bytes.size()) << "shape and bytes differ";
+  std::memcpy(copy.mutable_data_ptr(), bytes.data(), bytes.size());
+  return copy;
+}
+
+}  // namespace
+
+at::Tensor CopyTensor(const TensorSpan& span, at::ScalarType dtype) {
+  return View(span.bytes, span.shape, ScalarTypeOf(span.type))
+      .to(dtype, /*non_blocking=*/false, /*copy=*/true);
+}
+
+at::Tensor CopyTensor(const TensorSpan& span) { return CopyTensor(span, ScalarTypeOf(span.type)); }
+
+void CopyRows(const HiddenRows& rows, at::Tensor out) {
+  AERIE_CHECK(out.is_contiguous() && out.dim() == 2 && out.size(0) == rows.rows() &&
+              out.size(1) == rows.width());
+  out.copy_(View(rows.bytes(), {rows.rows(), rows.width()}, ScalarTypeOf(rows.dtype())));
+}
+
+absl::Span<const float> Floats(const at::Tensor& tensor) {
+  AERIE_CHECK(tensor.scalar_type() == at::kFloat && tensor.is_contiguous());
+  return {tensor.const_data_ptr<float>(), static_cast<size_t>(tensor.numel())};
+}
+
+at::Tensor Indices(absl::Span<const int64_t> values) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::memcpy(tensor.mutable_data_ptr(), values.data(), values.size() * sizeof(int64_t));
+  return tensor;
+}
+
+}  // namespace aerie
