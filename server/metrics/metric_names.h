@@ -1,0 +1,199 @@
+// Every metric by name, with its definition, and every value of its labels. Nothing else knows
+// these strings.
+//
+// prometheus-cpp writes both as they stand: a counter's name has to carry its `_total`, and a HELP
+// text must hold no backslash and no line break.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "server/engine/round_observer.h"
+#include "server/transport/rpc_observer.h"
+
+namespace aerie {
+
+struct MetricName {
+  const char* name;
+  const char* help;
+};
+
+// Acceptance. A draft is one proposal that went to verification; a is what the target kept of its k
+// tokens.
+inline constexpr MetricName kNumDrafts = {"aerie_spec_decode_num_drafts_total",
+                                          "Drafts (proposals) whose outcome is known. Mean accept "
+                                          "length, bonus included = 1 + accepted tokens / drafts."};
+inline constexpr MetricName kNumDraftTokens = {"aerie_spec_decode_num_draft_tokens_total",
+                                               "Tokens proposed in drafts whose outcome is known. "
+                                               "Acceptance rate = accepted tokens / draft tokens."};
+inline constexpr MetricName kNumAcceptedTokens = {"aerie_spec_decode_num_accepted_tokens_total",
+                                                  "Draft tokens that the target kept: the longest "
+                                                  "prefix of each draft, bonus token not counted."};
+inline constexpr MetricName kNumAcceptedTokensPerPos = {
+    "aerie_spec_decode_num_accepted_tokens_per_pos_total",
+    "Draft tokens that the target kept, by position in the draft from 0. Divide by the draft "
+    "tokens of the same "
+    "position; divided by drafts it understates the late positions when drafts differ in length."};
+inline constexpr MetricName kNumDraftTokensPerPos = {
+    "aerie_spec_decode_num_draft_tokens_per_pos_total",
+    "Tokens proposed in drafts whose outcome is known, by position in the draft from 0."};
+inline constexpr MetricName kCommittedTokens = {
+    "aerie_committed_tokens_total",
+    "Tokens that the target committed once a session had its first draft: accepted and bonus "
+    "tokens. Rejected draft "
+    "tokens are not among them."};
+inline constexpr MetricName kDraftsUnreported = {
+    "aerie_drafts_unreported_total",
+    "Drafts whose outcome never came, by reason. They are in no ratio."};
+inline constexpr MetricName kDraftsSkipped = {
+    "aerie_drafts_skipped_total",
+    "Served calls that got no draft or a shortened one, by reason: not_asked is k = 0."};
+inline constexpr MetricName kAcceptReportMismatch = {
+    "aerie_accept_report_mismatch_total",
+    "Drafts of which the worker reported another accepted count than its next tokens show."};
+
+// Calls and sessions.
+inline constexpr MetricName kRejected = {"aerie_rejected_total",
+                                         "Calls that were refused, by reason."};
+inline constexpr MetricName kSessionsEnded = {"aerie_sessions_ended_total",
+                                              "Sessions that ended, by reason."};
+inline constexpr MetricName kHiddenRows = {
+    "aerie_hidden_rows_total", "Rows of hidden states committed, by the way they travelled."};
+inline constexpr MetricName kHiddenBytes = {
+    "aerie_hidden_bytes_total", "Bytes of the hidden states committed, by the way they travelled."};
+
+// Per request: one observation for each session with a draft whose outcome is known, when it ends.
+inline constexpr MetricName kRequestAcceptLength = {
+    "aerie_request_accept_length_tokens",
+    "Mean accept length of a request, bonus included: 1 + accepted tokens / drafts, from 1 to k + "
+    "1."};
+inline constexpr MetricName kRequestAcceptanceRatio = {
+    "aerie_request_acceptance_ratio",
+    "Acceptance rate of a request: accepted tokens / draft tokens. Its mean is not the "
+    "token-weighted rate."};
+inline constexpr MetricName kRequestTokensPerSecond = {
+    "aerie_request_tokens_per_second",
+    "Committed tokens (accepted and bonus) of a request over the time from its first commit to its "
+    "last."};
+
+// Drafting.
+inline constexpr MetricName kDraftDuration = {
+    "aerie_draft_duration_seconds",
+    "Time of a served draft call by phase. queue: arrival to its first pass. extend: passes that "
+    "took its rows. step: "
+    "passes that took its draft rows. total: arrival to reply."};
+inline constexpr MetricName kBatchSessions = {"aerie_batch_sessions",
+                                              "Sessions that shared one pass of the drafter."};
+inline constexpr MetricName kDraftLength = {
+    "aerie_draft_length_tokens",
+    "Tokens of a draft when it was made, whether or not its outcome ever came."};
+
+inline constexpr MetricName kSessions = {"aerie_sessions", "Open sessions."};
+inline constexpr MetricName kQueueDepth = {"aerie_queue_depth",
+                                           "Draft calls that wait for their first pass."};
+inline constexpr MetricName kInflight = {
+    "aerie_inflight", "Draft calls that are being served by passes of the drafter."};
+inline constexpr MetricName kDrafterInfo = {"aerie_drafter_info",
+                                            "Always 1; its labels say what the loaded drafter is."};
+inline constexpr MetricName kBuildInfo = {"aerie_build_info",
+                                          "Always 1; its labels say what this build is."};
+
+// RPCs, under the names that gRPC dashboards know.
+inline constexpr MetricName kRpcStarted = {"grpc_server_started_total",
+                                           "RPCs started on the server."};
+inline constexpr MetricName kRpcHandled = {"grpc_server_handled_total",
+                                           "RPCs completed on the server, by status code."};
+inline constexpr MetricName kRpcMessagesReceived = {"grpc_server_msg_received_total",
+                                                    "Messages received by the server."};
+inline constexpr MetricName kRpcMessagesSent = {"grpc_server_msg_sent_total",
+                                                "Messages sent by the server."};
+inline constexpr MetricName kRpcHandlingSeconds = {
+    "grpc_server_handling_seconds", "Time of an RPC on the server from its start to its end."};
+inline constexpr MetricName kRpcReceivedBytes = {"aerie_rpc_received_bytes_total",
+                                                 "Bytes of the messages received by the server."};
+inline constexpr MetricName kRpcSentBytes = {"aerie_rpc_sent_bytes_total",
+                                             "Bytes of the messages sent by the server."};
+
+// The process, under the names that every exporter uses.
+inline constexpr MetricName kProcessCpuSeconds = {"process_cpu_seconds_total",
+                                                  "User and system CPU time of this process."};
+inline constexpr MetricName kProcessResidentMemory = {"process_resident_memory_bytes",
+                                                      "Resident memory of this process."};
+inline constexpr MetricName kProcessVirtualMemory = {"process_virtual_memory_bytes",
+                                                     "Virtual memory of this process."};
+inline constexpr MetricName kProcessOpenFds = {"process_open_fds",
+                                               "File descriptors that this process holds."};
+inline constexpr MetricName kProcessMaxFds = {"process_max_fds",
+                                              "File descriptors that this process may hold."};
+inline constexpr MetricName kProcessStartTime = {
+    "process_start_time_seconds", "When this process started, in seconds since the Unix epoch."};
+
+// An enumerator and what it is called in a label.
+template <typename Enum>
+struct LabelValue {
+  Enum value;
+  const char* label;
+};
+
+inline constexpr auto kUnreportedReasons = std::to_array<LabelValue<UnreportedReason>>({
+    {UnreportedReason::kClosed, "closed"},
+    {UnreportedReason::kLease, "lease"},
+    {UnreportedReason::kRollback, "rollback"},
+    {UnreportedReason::kStreamClosed, "stream_closed"},
+    {UnreportedReason::kShutdown, "shutdown"},
+});
+inline constexpr auto kSkipReasons = std::to_array<LabelValue<SkipReason>>({
+    {SkipReason::kNotAsked, "not_asked"},
+    {SkipReason::kContextLimit, "context_limit"},
+    {SkipReason::kDeadline, "deadline"},
+});
+inline constexpr auto kSessionEnds = std::to_array<LabelValue<SessionEnd>>({
+    {SessionEnd::kClosed, "closed"},
+    {SessionEnd::kLease, "lease"},
+    {SessionEnd::kStreamClosed, "stream_closed"},
+    {SessionEnd::kShutdown, "shutdown"},
+});
+inline constexpr auto kRejectReasons = std::to_array<LabelValue<RejectReason>>({
+    {RejectReason::kQueueFull, "queue_full"},
+    {RejectReason::kDeadline, "deadline"},
+    {RejectReason::kLease, "lease"},
+    {RejectReason::kWiring, "wiring"},
+    {RejectReason::kShape, "shape"},
+    {RejectReason::kQuota, "quota"},
+});
+// Spelt as gRPC's Go libraries do, which is what dashboards filter by: "Canceled" with one l.
+inline constexpr auto kRpcCodes = std::to_array<LabelValue<absl::StatusCode>>({
+    {absl::StatusCode::kOk, "OK"},
+    {absl::StatusCode::kCancelled, "Canceled"},
+    {absl::StatusCode::kUnknown, "Unknown"},
+    {absl::StatusCode::kInvalidArgument, "InvalidArgument"},
+    {absl::StatusCode::kDeadlineExceeded, "DeadlineExceeded"},
+    {absl::StatusCode::kNotFound, "NotFound"},
+    {absl::StatusCode::kAlreadyExists, "AlreadyExists"},
+    {absl::StatusCode::kPermissionDenied, "PermissionDenied"},
+    {absl::StatusCode::kResourceExhausted, "ResourceExhausted"},
+    {absl::StatusCode::kFailedPrecondition, "FailedPrecondition"},
+    {absl::StatusCode::kAborted, "Aborted"},
+    {absl::StatusCode::kOutOfRange, "OutOfRange"},
+    {absl::StatusCode::kUnimplemented, "Unimplemented"},
+    {absl::StatusCode::kInternal, "Internal"},
+    {absl::StatusCode::kUnavailable, "Unavailable"},
+    {absl::StatusCode::kDataLoss, "DataLoss"},
+    {absl::StatusCode::kUnauthenticated, "Unauthenticated"},
+});
+inline constexpr auto kRpcTypes = std::to_array<LabelValue<RpcType>>({
+    {RpcType::kUnary, "unary"},
+    {RpcType::kBidiStream, "bidi_stream"},
+});
+
+inline constexpr std::string_view kDraftService = "aerie.v1.DraftService";
+inline constexpr auto kRpcMethods = std::to_array<RpcName>({
+    {RpcType::kUnary, kDraftService, "Draft"},
+    {RpcType::kBidiStream, kDraftService, "DraftStream"},
+    {RpcType::kUnary, kDraftService, "OpenSession"},
+    {RpcType::kUnary, kDraftService, "CloseSession"},
+    {RpcType::kUnary, kDraftService, "GetServerInfo"},
+});
+
+}  // namespace aerie

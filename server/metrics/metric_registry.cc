@@ -1,0 +1,40 @@
+#include "server/metrics/metric_registry.h"
+
+#include <iterator>
+#include <utility>
+
+#include "server/metrics/process_metrics.h"
+
+namespace aerie {
+
+MetricRegistry::CounterFamily& MetricRegistry::AddCounters(const MetricName& name,
+                                                           const prometheus::Labels& common) {
+  return prometheus::BuildCounter().Name(name.name).Help(name.help).Labels(common).Register(
+      registry_);
+}
+
+HistogramFamily& MetricRegistry::AddHistograms(const MetricName& name,
+                                               const prometheus::Labels& common,
+                                               std::vector<double> bounds) {
+  return histograms_.emplace_back(name, common, std::move(bounds));
+}
+
+prometheus::Counter& MetricRegistry::AddCounter(const MetricName& name,
+                                                const prometheus::Labels& common) {
+  return AddCounters(name, common).Add({});
+}
+
+prometheus::Gauge& MetricRegistry::AddGauge(const MetricName& name,
+                                            const prometheus::Labels& labels) {
+  return prometheus::BuildGauge().Name(name.name).Help(name.help).Register(registry_).Add(labels);
+}
+
+std::vector<prometheus::MetricFamily> MetricRegistry::Collect() const {
+  std::vector<prometheus::MetricFamily> families = registry_.Collect();
+  for (const HistogramFamily& histogram : histograms_) families.push_back(histogram.Collect());
+  std::vector<prometheus::MetricFamily> process = CollectProcessMetrics();
+  std::move(process.begin(), process.end(), std::back_inserter(families));
+  return families;
+}
+
+}  // namespace aerie

@@ -1,0 +1,83 @@
+#include "server/metrics/prometheus_observer.h"
+
+#include "common/check.h"
+#include "server/metrics/metric_registry.h"
+#include "server/metrics/round_metrics.h"
+#include "server/metrics/rpc_metrics.h"
+
+namespace aerie {
+namespace {
+
+prometheus::Labels CommonLabels(const MetricLabels& labels) {
+  return {{"drafter", labels.drafter}, {"version", labels.version}, {"target", labels.target}};
+}
+
+void AddFacts(MetricRegistry& registry, const PrometheusOptions& options) {
+  const BuildFacts& build = options.build;
+  registry
+      .AddGauge(kBuildInfo, {{"version", build.version},
+                             {"revision", build.revision},
+                             {"compiler", build.compiler},
+                             {"libtorch", build.libtorch}})
+      .Set(1);
+  const DrafterFacts& drafter = options.drafter;
+  prometheus::Labels labels = CommonLabels(options.labels);
+  labels.insert({{"wiring", drafter.wiring},
+                 {"device", drafter.device},
+                 {"dtype", drafter.dtype},
+                 {"draft_vocab_size", std::to_string(drafter.draft_vocab_size)},
+                 {"hidden_size", std::to_string(drafter.hidden_size)}});
+  registry.AddGauge(kDrafterInfo, labels).Set(1);
+}
+
+}  // namespace
+
+class PrometheusObserver::Impl {
+ public:
+  explicit Impl(const PrometheusOptions& options)
+      : rounds(*registry, CommonLabels(options.labels), options.max_k,
+               options.max_sessions_per_pass),
+        rpcs(*registry, CommonLabels(options.labels)) {
+    AddFacts(*registry, options);
+  }
+
+  const std::shared_ptr<MetricRegistry> registry = std::make_shared<MetricRegistry>();
+  RoundMetrics rounds;
+  RpcMetrics rpcs;
+};
+
+PrometheusObserver::PrometheusObserver(const PrometheusOptions& options) {
+  AERIE_CHECK(options.max_k >= 1 && options.max_sessions_per_pass >= 1)
+      << "max_k " << options.max_k << ", max_sessions_per_pass " << options.max_sessions_per_pass;
+  impl_ = std::make_unique<Impl>(options);
+}
+PrometheusObserver::~PrometheusObserver() = default;
+
+std::shared_ptr<prometheus::Collectable> PrometheusObserver::metrics() const {
+  return impl_->registry;
+}
+
+void PrometheusObserver::OnRound(const RoundRecord& record) { impl_->rounds.OnRound(record); }
+void PrometheusObserver::OnPass(const PassRecord& record) { impl_->rounds.OnPass(record); }
+void PrometheusObserver::OnSessionOpened() { impl_->rounds.OnSessionOpened(); }
+void PrometheusObserver::OnSessionEnded(const SessionRecord& record) {
+  impl_->rounds.OnSessionEnded(record);
+}
+void PrometheusObserver::OnRejected(RejectReason reason) { impl_->rounds.OnRejected(reason); }
+void PrometheusObserver::OnLoad(int32_t queued, int32_t in_flight) {
+  impl_->rounds.OnLoad(queued, in_flight);
+}
+
+void PrometheusObserver::OnStarted(const RpcName& name) { impl_->rpcs.OnStarted(name); }
+void PrometheusObserver::OnMessageReceived(const RpcName& name, int64_t bytes) {
+  impl_->rpcs.OnMessageReceived(name, bytes);
+}
+void PrometheusObserver::OnMessageSent(const RpcName& name, int64_t bytes) {
+  impl_->rpcs.OnMessageSent(name, bytes);
+}
+void PrometheusObserver::OnHandled(const RpcName& name, absl::StatusCode code,
+                                   absl::Duration duration) {
+  impl_->rpcs.OnHandled(name, code, duration);
+}
+
+}  // namespace aerie

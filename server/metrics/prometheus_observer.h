@@ -1,0 +1,81 @@
+// Counts what engine and transport tell, under the names that dashboards read.
+//
+// The counters of the acceptance ratios hold JUDGED proposals only: a proposal whose outcome never
+// came is in aerie_drafts_unreported_total and in no ratio. Proposals made, judged or not, are
+// aerie_draft_length_tokens.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/engine/round_observer.h"
+#include "server/transport/rpc_observer.h"
+
+namespace prometheus {
+class Collectable;
+}  // namespace prometheus
+
+namespace aerie {
+
+// The labels that every aerie_ metric but aerie_build_info carries. Fixed for the life of the
+// process: nothing that a client sends may become a label.
+struct MetricLabels {
+  std::string drafter;
+  std::string version;  // digest of the drafter's weights
+  std::string target;
+};
+
+// Labels of aerie_build_info.
+struct BuildFacts {
+  std::string version, revision, compiler, libtorch;
+};
+
+// Labels of aerie_drafter_info, beside the common ones.
+struct DrafterFacts {
+  std::string wiring;  // Wiring::ToString()
+  std::string device;  // "cpu"
+  std::string dtype;   // of the computation: "float32"
+  int32_t draft_vocab_size = 0;
+  int32_t hidden_size = 0;
+};
+
+struct PrometheusOptions {
+  MetricLabels labels;
+  BuildFacts build;
+  DrafterFacts drafter;
+  int32_t max_k = 16;                  // of the engine, >= 1: how many positions there are
+  int32_t max_sessions_per_pass = 64;  // of the engine, >= 1
+};
+
+// Thread rules are those of the interfaces. Never blocks: a scrape shares no lock with a caller.
+class PrometheusObserver final : public RoundObserver, public RpcObserver {
+ public:
+  // Makes every series, all at zero, so that the first event is seen by rate().
+  explicit PrometheusObserver(const PrometheusOptions& options);
+  ~PrometheusObserver() override;
+  PrometheusObserver(const PrometheusObserver&) = delete;
+  PrometheusObserver& operator=(const PrometheusObserver&) = delete;
+
+  // What StartExporter() serves; process_* is among it. May outlive the observer. Any thread.
+  std::shared_ptr<prometheus::Collectable> metrics() const;
+
+  void OnRound(const RoundRecord& record) override;
+  void OnPass(const PassRecord& record) override;
+  void OnSessionOpened() override;
+  void OnSessionEnded(const SessionRecord& record) override;
+  void OnRejected(RejectReason reason) override;
+  void OnLoad(int32_t queued, int32_t in_flight) override;
+
+  // `name` must be a method of aerie.v1.DraftService.
+  void OnStarted(const RpcName& name) override;
+  void OnMessageReceived(const RpcName& name, int64_t bytes) override;
+  void OnMessageSent(const RpcName& name, int64_t bytes) override;
+  void OnHandled(const RpcName& name, absl::StatusCode code, absl::Duration duration) override;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace aerie

@@ -1,0 +1,52 @@
+// What counting costs the engine thread: run by hand,
+// build/<preset>/bin/prometheus-observer-benchmark.
+#include "benchmark/benchmark.h"
+#include "prometheus/collectable.h"
+#include "prometheus/text_serializer.h"
+#include "server/metrics/prometheus_observer.h"
+
+namespace aerie {
+namespace {
+
+void OnRound(benchmark::State& state) {
+  const auto k = static_cast<int32_t>(state.range(0));
+  PrometheusObserver observer({.max_k = k});
+  const RoundRecord record = {.queue_wait = absl::Microseconds(40),
+                              .extend_time = absl::Milliseconds(2),
+                              .step_time = absl::Milliseconds(6),
+                              .total = absl::Milliseconds(9),
+                              .rows = 3,
+                              .bytes = 3 * 1728 * 2,
+                              .proposed = k,
+                              .committed_tokens = 3,
+                              .judgement = Judgement{k, k / 2, k / 2}};
+  for (auto _ : state) observer.OnRound(record);
+}
+BENCHMARK(OnRound)->Arg(5)->Arg(16)->Arg(128);
+
+void OnRpc(benchmark::State& state) {
+  PrometheusObserver observer(PrometheusOptions{});
+  const RpcName name = {RpcType::kUnary, "aerie.v1.DraftService", "GetServerInfo"};
+  for (auto _ : state) {
+    observer.OnStarted(name);
+    observer.OnMessageReceived(name, 5000);
+    observer.OnMessageSent(name, 100);
+    observer.OnHandled(name, absl::StatusCode::kOk, absl::Milliseconds(9));
+  }
+}
+BENCHMARK(OnRpc);
+
+void Scrape(benchmark::State& state) {
+  PrometheusObserver observer({.max_k = static_cast<int32_t>(state.range(0))});
+  size_t bytes = 0;
+  for (auto _ : state) {
+    bytes = prometheus::TextSerializer().Serialize(observer.metrics()->Collect()).size();
+  }
+  state.counters["page_bytes"] = static_cast<double>(bytes);
+}
+BENCHMARK(Scrape)->Arg(16)->Arg(128);
+
+}  // namespace
+}  // namespace aerie
+
+BENCHMARK_MAIN();
