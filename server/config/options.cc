@@ -1,0 +1,87 @@
+#include "server/config/options.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "server/transport/server_info.h"
+
+namespace aerie {
+namespace {
+
+constexpr int32_t kMostThreads = 1024;
+
+absl::Status Missing(const char* flag, const char* what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " is missing; expected ", what, "; give ", flag, " DIR (see --help)"));
+}
+
+}  // namespace
+
+absl::Status DrafterOptions::Validate() const {
+  if (drafter.empty()) {
+    return Missing("--drafter", "the folder of an EAGLE-3 checkpoint with config.json");
+  }
+  if (target.empty()) {
+    return Missing("--target", "the folder of the model that verifies, with config.json");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ComputeOptions::Validate() const {
+  if (device != "cpu") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--device is \"", device, "\"; expected cpu; leave it out, this build knows no other"));
+  }
+  if (dtype != "auto" && dtype != "float32" && dtype != "bfloat16") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dtype is \"", dtype,
+                     "\"; expected auto, float32 or bfloat16; leave it out to let the CPU's "
+                     "features decide"));
+  }
+  if (threads < 0 || threads > kMostThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--threads is ", threads, "; expected 0..", kMostThreads,
+                     "; give 0 for what affinity and CPU quota allow"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MetricsOptions::Validate() const {
+  if (!enabled() || listen.find(':') != std::string::npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--metrics-listen is \"", listen,
+                   "\"; expected host:port or off; give an address such as 127.0.0.1:9464"));
+}
+
+absl::Status ProcessOptions::Validate() const {
+  if (drain_timeout > absl::ZeroDuration() && drain_timeout < absl::InfiniteDuration()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--drain-timeout is ", absl::FormatDuration(drain_timeout),
+                   "; expected a time above 0s; give one that is shorter than the patience of who "
+                   "stops the server"));
+}
+
+absl::Status Options::Validate() const {
+  AERIE_RETURN_IF_ERROR(drafter.Validate());
+  AERIE_RETURN_IF_ERROR(compute.Validate());
+  AERIE_RETURN_IF_ERROR(engine.Validate());
+  AERIE_RETURN_IF_ERROR(grpc.Validate());
+  AERIE_RETURN_IF_ERROR(metrics.Validate());
+  return process.Validate();
+}
+
+void Options::LimitRowsToMessage(int64_t row_width) {
+  const int32_t rows = RowsThatFit(grpc.max_message_bytes, row_width);
+  if (engine.max_rows_per_call <= rows) return;
+  for (Setting& setting : settings) {
+    if (setting.name != "max_rows_per_call") continue;
+    setting.value = absl::StrCat(rows);
+    setting.source =
+        absl::StrCat("max_message_bytes ", grpc.max_message_bytes, " over rows of ", row_width * 4,
+                     " bytes (float32); ", engine.max_rows_per_call, " by ", setting.source);
+  }
+  engine.max_rows_per_call = rows;
+}
+
+}  // namespace aerie

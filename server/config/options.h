@@ -1,0 +1,73 @@
+// All that can be set of the server, one struct a part, and where each value came from.
+//
+// The structs say what is valid: Validate() names flag, value and remedy. Reading them from flags
+// and environment is flags.h's business.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/setting.h"
+#include "common/wiring.h"
+#include "server/engine/draft_engine.h"
+#include "server/transport/grpc_server.h"
+
+namespace aerie {
+
+// Which drafter is served.
+struct DrafterOptions {
+  std::string drafter;  // folder of the checkpoint
+  std::string target;   // folder of the target, of which config.json and the embedding are read
+  std::string name;     // what the drafter is called; empty: the name of its folder
+  // How layer ids in the checkpoint are to be read; unset: only where they are unmistakable.
+  std::optional<LayerIdConvention> layer_ids;
+
+  absl::Status Validate() const;
+};
+
+// What computes.
+struct ComputeOptions {
+  std::string device = "cpu";
+  std::string dtype = "auto";  // auto, float32, bfloat16
+  int32_t threads = 0;         // 0: what affinity and the cgroup's CPU quota allow
+
+  absl::Status Validate() const;
+};
+
+struct MetricsOptions {
+  std::string listen = "127.0.0.1:9464";  // host:port; "off": no metrics page
+
+  bool enabled() const { return listen != "off"; }
+  absl::Status Validate() const;
+};
+
+struct ProcessOptions {
+  absl::Duration drain_timeout = absl::Seconds(30);  // > 0; from the stop signal to the hard stop
+  std::string log_level = "info";                    // debug, info, warn, error, off
+  std::string port_file;  // where the bound addresses are written; empty: nowhere
+
+  absl::Status Validate() const;
+};
+
+struct Options {
+  DrafterOptions drafter;
+  ComputeOptions compute;
+  EngineOptions engine;
+  GrpcServerOptions grpc;
+  MetricsOptions metrics;
+  ProcessOptions process;
+  // Every one of the above in force, by the flag's name with underscores, in the order of --help.
+  std::vector<Setting> settings;
+
+  absl::Status Validate() const;
+
+  // Lowers engine.max_rows_per_call to the rows of `row_width` elements that one message holds, and
+  // says so in `settings`: a client that keeps to GetServerInfo's limits never meets the other one.
+  void LimitRowsToMessage(int64_t row_width);
+};
+
+}  // namespace aerie

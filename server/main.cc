@@ -1,0 +1,193 @@
+// aerie-server: loads a drafter, serves it over gRPC until a signal comes, drains, leaves.
+//
+// Exit codes: 0 after a drain, 1 when loading or listening failed or the drain did not end, 2 for a
+// command line that cannot be read.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "aerie_version.h"
+#include "common/log.h"
+#include "common/status_macros.h"
+#include "server/checkpoint/checkpoint.h"
+#include "server/config/flags.h"
+#include "server/config/port_file.h"
+#include "server/config/stop_signal.h"
+#include "server/engine/draft_engine.h"
+#include "server/metrics/exporter.h"
+#include "server/metrics/prometheus_observer.h"
+#include "server/model/eagle3_model.h"
+#include "server/transport/draft_service.h"
+#include "server/transport/grpc_log.h"
+#include "server/transport/grpc_server.h"
+#include "server/transport/server_info.h"
+
+namespace aerie {
+namespace {
+
+// Past the drain's deadline, for calls to notice that they have been cancelled.
+constexpr absl::Duration kGrace = absl::Seconds(5);
+
+absl::StatusOr<std::unique_ptr<DraftModel>> LoadModel(const Options& options) {
+  CheckpointOptions checkpoint_options;
+  checkpoint_options.name = options.drafter.name;
+  checkpoint_options.head.layer_ids = options.drafter.layer_ids;
+  AERIE_ASSIGN_OR_RETURN(
+      const Checkpoint checkpoint,
+      LoadCheckpoint(options.drafter.drafter, options.drafter.target, checkpoint_options));
+
+  ModelOptions model_options;
+  model_options.device = options.compute.device;
+  if (options.compute.dtype == "float32") model_options.dtype = ComputeDType::kFloat32;
+  if (options.compute.dtype == "bfloat16") model_options.dtype = ComputeDType::kBFloat16;
+  model_options.threads = options.compute.threads;
+  model_options.max_sessions = options.engine.max_sessions;
+  return LoadEagle3Model(checkpoint, model_options);
+}
+
+std::string ValueOf(const std::vector<Setting>& settings, const std::string& name) {
+  for (const Setting& setting : settings) {
+    if (setting.name == name) return setting.value;
+  }
+  return {};
+}
+
+// The last part of the folder's path: what people call the model.
+std::string NameOfTarget(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
+
+PrometheusOptions MetricsOf(const DrafterSpec& spec, const Options& options) {
+  PrometheusOptions out;
+  out.labels = {spec.name, spec.version, NameOfTarget(options.drafter.target)};
+  out.build = {kVersion, kRevision, kCompiler, LibTorchVersion()};
+  out.drafter.wiring = spec.wiring.ToString();
+  out.drafter.device = options.compute.device;
+  out.drafter.dtype = ValueOf(spec.settings, "compute_dtype");
+  out.drafter.draft_vocab_size = spec.draft_vocab_size;
+  out.drafter.hidden_size = spec.hidden_size;
+  out.max_k = options.engine.max_k;
+  out.max_sessions_per_pass = options.engine.max_sessions_per_pass;
+  return out;
+}
+
+void LogSettings(const char* what, const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    AERIE_LOG(info, "{} {} = {} ({})", what, setting.name, setting.value, setting.source);
+  }
+}
+
+// Ends the process when a drain does not: a pass that hangs must not outlive the patience of who
+// stops us.
+class Watchdog {
+ public:
+  explicit Watchdog(absl::Duration patience)
+      : thread_([this, patience] {
+          if (done_.WaitForNotificationWithTimeout(patience)) return;
+          AERIE_LOG(error, "the drain has not ended after {}; leaving at once",
+                    absl::FormatDuration(patience));
+          std::_Exit(1);
+        }) {}
+  ~Watchdog() {
+    done_.Notify();
+    thread_.join();
+  }
+
+ private:
+  absl::Notification done_;
+  std::thread thread_;
+};
+
+void Drain(absl::Duration patience, GrpcServer* server, DraftServiceImpl* service,
+           DraftEngine* engine) {
+  const absl::Time deadline = absl::Now() + patience;
+  server->SetServing(false);
+  service->DrainStreams();
+  const bool finished = engine->Drain(deadline);
+  // Streams end once their last reply is written; whatever is still there at the deadline is
+  // cancelled.
+  server->Shutdown(deadline);
+  AERIE_LOG(info, "drained{}",
+            finished ? "" : "; calls that were open at the deadline were cut off");
+}
+
+absl::Status Serve(Options options, StopSignal* stop) {
+  if (!options.process.port_file.empty()) {
+    AERIE_RETURN_IF_ERROR(RemovePortFile(options.process.port_file));
+  }
+  DraftServiceImpl service(ServiceLimits{.max_message_bytes = options.grpc.max_message_bytes});
+  AERIE_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcServer> server,
+                         GrpcServer::Start(options.grpc, &service));
+  for (const std::string& address : server->addresses()) {
+    AERIE_LOG(info, "listening on {}; not serving before the drafter is loaded", address);
+  }
+
+  AERIE_ASSIGN_OR_RETURN(std::unique_ptr<DraftModel> model, LoadModel(options));
+  const DrafterSpec spec = model->spec();
+  options.LimitRowsToMessage(spec.wiring.size() * int64_t{spec.target_hidden_size});
+  LogSettings("server", options.settings);
+  LogSettings("drafter", spec.settings);
+
+  PrometheusObserver observer(MetricsOf(spec, options));
+  std::unique_ptr<Exporter> exporter;
+  if (options.metrics.enabled()) {
+    AERIE_ASSIGN_OR_RETURN(exporter, StartExporter(options.metrics.listen, observer.metrics()));
+    AERIE_LOG(info, "metrics at http://{}/metrics", exporter->address());
+  }
+
+  DraftEngine engine(options.engine, std::move(model), &observer);
+  service.Serve({.engine = &engine,
+                 .info = BuildServerInfo(spec, options.engine, options.grpc.max_message_bytes,
+                                         {kVersion, kRevision, kCompiler, LibTorchVersion()},
+                                         options.settings),
+                 .round_observer = &observer,
+                 .rpc_observer = &observer});
+  server->SetServing(true);
+  absl::Status status;
+  if (!options.process.port_file.empty()) {
+    status = WritePortFile(options.process.port_file, server->addresses(),
+                           exporter == nullptr ? "" : exporter->address());
+  }
+  if (status.ok()) {
+    AERIE_LOG(info, "ready: drafter {} version {}", spec.name, spec.version);
+    stop->Wait();
+  }
+  const Watchdog watchdog(options.process.drain_timeout + kGrace);
+  Drain(options.process.drain_timeout, server.get(), &service, &engine);
+  return status;
+}
+
+int Main(int argc, char** argv) {
+  const absl::StatusOr<Invocation> invocation =
+      ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc), ProcessEnvironment());
+  absl::Status usage = invocation.status();
+  if (usage.ok() && invocation->print) {
+    std::fputs(invocation->print->c_str(), stdout);
+    return 0;
+  }
+  if (usage.ok()) usage = SetUpLog(invocation->options.process.log_level);
+  if (!usage.ok()) {
+    std::fprintf(stderr, "aerie-server: %s\n", std::string(usage.message()).c_str());
+    return 2;
+  }
+  SendGrpcLogToOurs();
+  // Lives as long as the process, as its thread does.
+  static StopSignal* const stop = new StopSignal();
+  const absl::Status status = Serve(invocation->options, stop);
+  if (status.ok()) return 0;
+  AERIE_LOG(error, "{}", std::string(status.message()));
+  return 1;
+}
+
+}  // namespace
+}  // namespace aerie
+
+int main(int argc, char** argv) { return aerie::Main(argc, argv); }

@@ -1,0 +1,152 @@
+#include "server/transport/draft_messages.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/error_detail.h"
+#include "common/rpc/codec.h"
+#include "common/status_macros.h"
+
+namespace aerie {
+namespace {
+
+constexpr uint32_t kInt32Max = std::numeric_limits<int32_t>::max();
+
+v1::NoDraftReason EncodeNoDraftReason(NoDraftReason reason) {
+  switch (reason) {
+    case NoDraftReason::kNone:
+      return v1::NO_DRAFT_REASON_UNSPECIFIED;
+    case NoDraftReason::kNotAsked:
+      return v1::NO_DRAFT_REASON_NOT_ASKED;
+    case NoDraftReason::kContextLimit:
+      return v1::NO_DRAFT_REASON_CONTEXT_LIMIT;
+    case NoDraftReason::kDeadline:
+      return v1::NO_DRAFT_REASON_DEADLINE;
+  }
+  return v1::NO_DRAFT_REASON_UNSPECIFIED;
+}
+
+// What the rows of a call are checked against: the manifest's own word when the call is stateless,
+// else the drafter's, which every open session's manifest equals.
+struct RowShape {
+  Wiring wiring;
+  int64_t hidden_size = 0;
+  int32_t vocab_size = 0;
+
+  int64_t width() const { return hidden_size * wiring.size(); }
+};
+
+}  // namespace
+
+absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
+                                             const DrafterSpec& spec) {
+  DraftCall call;
+  RowShape shape{spec.wiring, spec.target_hidden_size, spec.vocab_size};
+  switch (request.sequence_case()) {
+    case v1::DraftRequest::kSessionId:
+      call.sequence = request.session_id();
+      break;
+    case v1::DraftRequest::kManifest: {
+      AERIE_ASSIGN_OR_RETURN(Manifest manifest, rpc::DecodeManifest(request.manifest()));
+      shape = {manifest.wiring, manifest.hidden_size, manifest.vocab_size};
+      call.sequence = std::move(manifest);
+      break;
+    }
+    case v1::DraftRequest::SEQUENCE_NOT_SET:
+      return WithReason(
+          absl::InvalidArgumentError("the call names no sequence; expected session_id or manifest; "
+                                     "open a session, or send a manifest for a stateless call"),
+          kReasonRequestInvalid);
+  }
+  call.seq = request.seq();
+  call.base_length = request.base_length();
+  if (request.k() > kInt32Max) {
+    return WithReason(
+        absl::InvalidArgumentError(absl::StrCat("k is ", request.k(), "; expected 0..", kInt32Max,
+                                                "; see max_k in GetServerInfo")),
+        kReasonKOutOfRange);
+  }
+  call.k = static_cast<int32_t>(request.k());
+  if (request.has_accepted()) {
+    // Only ever compared with a small number, so the largest stands for all that is larger.
+    call.accepted = static_cast<int32_t>(std::min(request.accepted(), kInt32Max));
+  }
+  AERIE_ASSIGN_OR_RETURN(call.tokens,
+                         rpc::DecodeTokens(request.token_ids(), shape.vocab_size, "token_ids"));
+  AERIE_ASSIGN_OR_RETURN(
+      call.rows,
+      rpc::DecodeHiddenStates(request.hidden_states(), request.token_ids_size(), shape.width()));
+  AERIE_RETURN_IF_ERROR(
+      rpc::CheckFinite(call.rows, call.base_length, shape.wiring, shape.hidden_size));
+  return call;
+}
+
+void EncodeDraftResult(const DraftResult& result, v1::DraftResponse* response) {
+  response->set_seq(result.seq);
+  response->set_length(static_cast<uint32_t>(result.length));
+  rpc::EncodeDraftTree(result.tree, response->mutable_tree());
+  response->set_no_draft_reason(EncodeNoDraftReason(result.no_draft_reason));
+  response->set_method(v1::PROPOSAL_METHOD_GREEDY_CHAIN);
+  if (result.accepted) response->set_accepted(static_cast<uint32_t>(*result.accepted));
+  v1::DraftTiming* timing = response->mutable_timing();
+  rpc::EncodeDuration(result.timing.queue, timing->mutable_queue());
+  rpc::EncodeDuration(result.timing.extend, timing->mutable_extend());
+  rpc::EncodeDuration(result.timing.step, timing->mutable_step());
+  rpc::EncodeDuration(result.timing.total, timing->mutable_total());
+}
+
+absl::StatusOr<Manifest> DecodeOpenRequest(const v1::OpenSessionRequest& request) {
+  if (!request.has_manifest()) {
+    return WithReason(
+        absl::InvalidArgumentError("the call brings no manifest; expected what the worker captures "
+                                   "from its target; fill OpenSessionRequest.manifest"),
+        kReasonManifestInvalid);
+  }
+  return rpc::DecodeManifest(request.manifest());
+}
+
+SessionOptions DecodeSessionOptions(const v1::SessionOptions& options) {
+  SessionOptions out;
+  out.max_k = static_cast<int32_t>(std::min(options.max_k(), kInt32Max));
+  return out;
+}
+
+void EncodeOpenResult(const OpenResult& result, v1::OpenSessionResponse* response) {
+  response->set_session_id(result.session_id);
+  response->mutable_options()->set_max_k(static_cast<uint32_t>(result.max_k));
+  rpc::EncodeDuration(result.lease, response->mutable_lease());
+}
+
+absl::StatusOr<std::vector<int32_t>> DecodeFinalTokens(const v1::CloseSessionRequest& request,
+                                                       const DrafterSpec& spec) {
+  return rpc::DecodeTokens(request.final_token_ids(), spec.vocab_size, "final_token_ids");
+}
+
+void EncodeCloseResult(const AcceptanceRecord& record, v1::CloseSessionResponse* response) {
+  rpc::EncodeAcceptanceRecord(record, response->mutable_acceptance());
+}
+
+absl::Status CheckMessageSize(int64_t bytes, int64_t limit) {
+  if (bytes <= limit) return absl::OkStatus();
+  return WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "the request has ", bytes, " bytes; expected at most ", limit,
+          "; send the rows in several calls with k = 0 on all but the last, or raise the server's "
+          "--max-message-bytes")),
+      kReasonMessageTooLarge);
+}
+
+absl::Status StillLoading() {
+  ErrorDetail detail;
+  detail.reason = kReasonLoading;
+  detail.retry_after = absl::Seconds(1);
+  return WithDetail(
+      absl::UnavailableError("the drafter is still loading; expected calls once health says "
+                             "SERVING; decode without drafts and try again"),
+      detail);
+}
+
+}  // namespace aerie

@@ -1,0 +1,40 @@
+// Requests of proto/aerie/v1 -> the engine's calls; its results -> responses.
+//
+// What needs no session is checked here: shapes, ids, finite values. What needs one (length, k,
+// seq) is the engine's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "aerie/v1/draft.pb.h"
+#include "common/acceptance_record.h"
+#include "server/engine/draft_engine.h"
+#include "server/engine/draft_model.h"
+
+namespace aerie {
+
+// The call's rows point into `request`: keep it until the call is done. Arrival, deadline, cancel
+// and rows_owner are the caller's to fill.
+absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
+                                             const DrafterSpec& spec);
+void EncodeDraftResult(const DraftResult& result, v1::DraftResponse* response);
+
+absl::StatusOr<Manifest> DecodeOpenRequest(const v1::OpenSessionRequest& request);
+SessionOptions DecodeSessionOptions(const v1::SessionOptions& options);
+void EncodeOpenResult(const OpenResult& result, v1::OpenSessionResponse* response);
+
+absl::StatusOr<std::vector<int32_t>> DecodeFinalTokens(const v1::CloseSessionRequest& request,
+                                                       const DrafterSpec& spec);
+void EncodeCloseResult(const AcceptanceRecord& record, v1::CloseSessionResponse* response);
+
+// RESOURCE_EXHAUSTED, reason MESSAGE_TOO_LARGE, for a request of more than `limit` bytes. gRPC
+// itself refuses only much larger ones, since it can tell the caller nothing but a code and would
+// end a whole stream for one request.
+absl::Status CheckMessageSize(int64_t bytes, int64_t limit);
+
+// UNAVAILABLE for calls that come before the drafter is loaded.
+absl::Status StillLoading();
+
+}  // namespace aerie

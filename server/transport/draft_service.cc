@@ -1,0 +1,108 @@
+#include "server/transport/draft_service.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/check.h"
+#include "server/transport/draft_messages.h"
+#include "server/transport/draft_stream.h"
+#include "server/transport/unary_call.h"
+
+namespace aerie {
+
+void DraftServiceImpl::Serve(ServiceBackend backend) {
+  AERIE_CHECK(backend_owner_ == nullptr) << "a service has one backend";
+  AERIE_CHECK(backend.engine != nullptr);
+  backend_owner_ = std::make_unique<const ServiceBackend>(std::move(backend));
+  backend_.store(backend_owner_.get(), std::memory_order_release);
+}
+
+grpc::ServerUnaryReactor* DraftServiceImpl::GetServerInfo(grpc::CallbackServerContext*,
+                                                          const v1::GetServerInfoRequest* request,
+                                                          v1::GetServerInfoResponse* response) {
+  const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
+  auto* call = new UnaryCall(backend, "GetServerInfo", *request);
+  if (!call->Admit(limits_)) return call;
+  *response = backend->info;
+  call->Succeed(*response);
+  return call;
+}
+
+grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerContext* context,
+                                                        const v1::OpenSessionRequest* request,
+                                                        v1::OpenSessionResponse* response) {
+  const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
+  auto* call = new UnaryCall(backend, "OpenSession", *request);
+  if (!call->Admit(limits_)) return call;
+  absl::StatusOr<Manifest> manifest = DecodeOpenRequest(*request);
+  if (!manifest.ok()) {
+    call->Reject(manifest.status());
+    return call;
+  }
+  backend->engine->Open(*std::move(manifest), DecodeSessionOptions(request->options()),
+                        [context, backend, call, response](absl::StatusOr<OpenResult> result) {
+                          if (!result.ok()) return call->Fail(result.status());
+                          // A client that has gone never learns the id: nobody would close the
+                          // session.
+                          if (context->IsCancelled()) {
+                            backend->engine->Close(result->session_id, {}, SessionEnd::kClosed,
+                                                   [](absl::StatusOr<AcceptanceRecord>) {});
+                          }
+                          EncodeOpenResult(*result, response);
+                          call->Succeed(*response);
+                        });
+  return call;
+}
+
+grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* context,
+                                                  const v1::DraftRequest* request,
+                                                  v1::DraftResponse* response) {
+  const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
+  auto* call = new UnaryCall(backend, "Draft", *request);
+  if (!call->Admit(limits_)) return call;
+  absl::StatusOr<DraftCall> draft = DecodeDraftRequest(*request, backend->engine->spec());
+  if (!draft.ok()) {
+    call->Reject(draft.status());
+    return call;
+  }
+  // No rows_owner: gRPC keeps the request until the reply is given.
+  draft->arrival = call->arrival();
+  draft->deadline = DeadlineOf(*context);
+  draft->cancel = call->cancel();
+  backend->engine->Draft(*std::move(draft), [call, response](absl::StatusOr<DraftResult> result) {
+    if (!result.ok()) return call->Fail(result.status());
+    EncodeDraftResult(*result, response);
+    call->Succeed(*response);
+  });
+  return call;
+}
+
+grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerContext*,
+                                                         const v1::CloseSessionRequest* request,
+                                                         v1::CloseSessionResponse* response) {
+  const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
+  auto* call = new UnaryCall(backend, "CloseSession", *request);
+  if (!call->Admit(limits_)) return call;
+  absl::StatusOr<std::vector<int32_t>> tokens =
+      DecodeFinalTokens(*request, backend->engine->spec());
+  if (!tokens.ok()) {
+    call->Reject(tokens.status());
+    return call;
+  }
+  backend->engine->Close(request->session_id(), *std::move(tokens), SessionEnd::kClosed,
+                         [call, response](absl::StatusOr<AcceptanceRecord> record) {
+                           if (!record.ok()) return call->Fail(record.status());
+                           EncodeCloseResult(*record, response);
+                           call->Succeed(*response);
+                         });
+  return call;
+}
+
+grpc::ServerBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse>*
+DraftServiceImpl::DraftStream(grpc::CallbackServerContext* context) {
+  return aerie::DraftStream::Start(backend_.load(std::memory_order_acquire), limits_,
+                                   DeadlineOf(*context), &streams_);
+}
+
+}  // namespace aerie

@@ -1,0 +1,49 @@
+// The gRPC face of the engine: one short method per RPC that decodes, hands on and encodes.
+//
+// Methods run on gRPC's threads and never wait; replies are given from the engine's thread. A call
+// that comes before Serve() is answered UNAVAILABLE.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "aerie/v1/draft.grpc.pb.h"
+#include "server/transport/service_backend.h"
+#include "server/transport/stream_registry.h"
+
+namespace aerie {
+
+class DraftServiceImpl final : public v1::DraftService::CallbackService {
+ public:
+  explicit DraftServiceImpl(ServiceLimits limits) : limits_(limits) {}
+
+  // From now on calls are served. Once; any thread.
+  void Serve(ServiceBackend backend);
+
+  // Ends every stream with UNAVAILABLE as soon as what it has been asked is answered, and every new
+  // one at once. Any thread; does not wait.
+  void DrainStreams() { streams_.Drain(); }
+
+  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
+                                          const v1::GetServerInfoRequest* request,
+                                          v1::GetServerInfoResponse* response) override;
+  grpc::ServerUnaryReactor* OpenSession(grpc::CallbackServerContext* context,
+                                        const v1::OpenSessionRequest* request,
+                                        v1::OpenSessionResponse* response) override;
+  grpc::ServerUnaryReactor* Draft(grpc::CallbackServerContext* context,
+                                  const v1::DraftRequest* request,
+                                  v1::DraftResponse* response) override;
+  grpc::ServerUnaryReactor* CloseSession(grpc::CallbackServerContext* context,
+                                         const v1::CloseSessionRequest* request,
+                                         v1::CloseSessionResponse* response) override;
+  grpc::ServerBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse>* DraftStream(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  const ServiceLimits limits_;
+  std::unique_ptr<const ServiceBackend> backend_owner_;
+  std::atomic<const ServiceBackend*> backend_{nullptr};  // null until Serve()
+  StreamRegistry streams_;
+};
+
+}  // namespace aerie

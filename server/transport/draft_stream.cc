@@ -1,0 +1,216 @@
+#include "server/transport/draft_stream.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "common/error_detail.h"
+#include "common/rpc/status_codec.h"
+#include "server/transport/draft_messages.h"
+
+namespace aerie {
+namespace {
+
+// Ends a stream that comes too early.
+class RefusedStream final : public DraftStreamReactor {
+ public:
+  RefusedStream() { Finish(rpc::ToGrpcStatus(StillLoading())); }
+  void OnDone() override { delete this; }
+};
+
+absl::Status Draining() {
+  return WithReason(
+      absl::UnavailableError("the server is draining and takes no more requests; expected new "
+                             "streams elsewhere; reconnect to another server"),
+      kReasonDraining);
+}
+
+// The end of a stream whose client has gone, as the metrics see it: nobody else does.
+absl::Status Broken(absl::Time deadline) {
+  if (absl::Now() < deadline) {
+    return absl::CancelledError(
+        "the stream broke off; expected a half-close and a read to the end; open a new stream");
+  }
+  return WithReason(absl::DeadlineExceededError("the stream's deadline has passed; expected its "
+                                                "end before; open a new one with a later deadline"),
+                    kReasonDeadline);
+}
+
+// Whose order the reply has to keep; empty: nobody's.
+const std::string& SessionOf(const v1::DraftStreamRequest& message) {
+  return message.has_draft() ? message.draft().session_id() : message.close_session().session_id();
+}
+
+}  // namespace
+
+DraftStreamReactor* DraftStream::Start(const ServiceBackend* backend, const ServiceLimits& limits,
+                                       absl::Time deadline, StreamRegistry* registry) {
+  if (backend == nullptr) return new RefusedStream();
+  auto stream = std::make_shared<DraftStream>(backend, limits, deadline, registry);
+  stream->self_ = stream;
+  registry->Add(stream);
+  stream->mutex_.Lock();
+  stream->AdvanceAndUnlock();
+  return stream.get();
+}
+
+DraftStream::DraftStream(const ServiceBackend* backend, const ServiceLimits& limits,
+                         absl::Time deadline, StreamRegistry* registry)
+    : backend_(backend),
+      limits_(limits),
+      deadline_(deadline),
+      registry_(registry),
+      record_(backend->rpc_observer, {RpcType::kBidiStream, kDraftServiceName, "DraftStream"}) {}
+
+void DraftStream::BeginDrain() {
+  mutex_.Lock();
+  draining_ = true;
+  AdvanceAndUnlock();
+}
+
+void DraftStream::OnReadDone(bool ok) {
+  mutex_.Lock();
+  if (!ok) {
+    reads_over_ = true;
+  } else if (!Ending()) {
+    const RequestPtr request = std::move(incoming_);
+    request->arrival = absl::Now();
+    request->bytes = static_cast<int64_t>(request->message.ByteSizeLong());
+    request->ticket = order_.Expect(SessionOf(request->message));
+    in_flight_.insert(request);
+    bytes_in_flight_ += request->bytes;
+    mutex_.Unlock();
+    record_.Received(request->bytes);
+    Handle(request);
+    mutex_.Lock();
+  }
+  // Only now may the next one be read: requests are handed on in the order in which they came.
+  reading_ = false;
+  AdvanceAndUnlock();
+}
+
+void DraftStream::OnWriteDone(bool ok) {
+  mutex_.Lock();
+  writing_ = false;
+  --unwritten_;
+  if (!ok) broken_ = true;
+  AdvanceAndUnlock();
+}
+
+void DraftStream::OnCancel() {
+  mutex_.Lock();
+  broken_ = true;
+  for (const RequestPtr& request : in_flight_) request->cancel->Set();
+  const std::vector<std::string> sessions = TakeOwned();
+  mutex_.Unlock();
+  // At once, not when the last round is done: the calls that wait need not run.
+  CloseAll(sessions);
+  mutex_.Lock();
+  AdvanceAndUnlock();
+}
+
+void DraftStream::OnDone() {
+  record_.Handled(final_code_);
+  const std::shared_ptr<DraftStream> self = std::move(self_);  // may delete the stream on return
+  registry_->Remove(self);
+}
+
+void DraftStream::Reply(const RequestPtr& request, v1::DraftStreamResponse response) {
+  response.set_id(request->message.id());
+  mutex_.Lock();
+  in_flight_.erase(request);
+  bytes_in_flight_ -= request->bytes;
+  ++unwritten_;
+  for (v1::DraftStreamResponse& reply : order_.Complete(request->ticket, std::move(response))) {
+    replies_.push_back(std::move(reply));
+  }
+  AdvanceAndUnlock();
+}
+
+void DraftStream::Own(const std::string& session_id) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!broken_) {
+      owned_.insert(session_id);
+      return;
+    }
+  }
+  CloseAll({session_id});  // opened for a client that has gone
+}
+
+void DraftStream::Disown(const std::string& session_id) {
+  absl::MutexLock lock(&mutex_);
+  owned_.erase(session_id);
+}
+
+void DraftStream::CloseAll(const std::vector<std::string>& session_ids) {
+  for (const std::string& id : session_ids) {
+    backend_->engine->Close(id, {}, SessionEnd::kStreamClosed,
+                            [](absl::StatusOr<AcceptanceRecord>) {});
+  }
+}
+
+std::vector<std::string> DraftStream::TakeOwned() {
+  std::vector<std::string> sessions(owned_.begin(), owned_.end());
+  owned_.clear();
+  return sessions;
+}
+
+bool DraftStream::Ending() const { return reads_over_ || broken_ || draining_; }
+
+bool DraftStream::HasRoom() const {
+  return unwritten_ + static_cast<int64_t>(in_flight_.size()) < limits_.max_stream_in_flight &&
+         bytes_in_flight_ < limits_.max_message_bytes;
+}
+
+void DraftStream::AdvanceAndUnlock() {
+  while (!finished_) {
+    if (broken_) {
+      unwritten_ -= static_cast<int64_t>(replies_.size());
+      replies_.clear();
+    }
+    const bool read = !reading_ && !Ending() && HasRoom();
+    const bool write = !writing_ && !replies_.empty();
+    if (!read && !write) {
+      const bool idle = in_flight_.empty() && unwritten_ == 0 && pins_ == 0;
+      if (Ending() && idle) return FinishAndUnlock();
+      break;
+    }
+    if (read) {
+      reading_ = true;
+      incoming_ = std::make_shared<Request>();
+    }
+    if (write) {
+      writing_ = true;
+      outgoing_ = std::move(replies_.front());
+      replies_.pop_front();
+    }
+    ++pins_;
+    mutex_.Unlock();
+    if (write) {
+      record_.Sent(static_cast<int64_t>(outgoing_.ByteSizeLong()));
+      StartWrite(&outgoing_);
+    }
+    if (read) StartRead(&incoming_->message);
+    mutex_.Lock();
+    --pins_;
+  }
+  mutex_.Unlock();
+}
+
+void DraftStream::FinishAndUnlock() {
+  finished_ = true;
+  absl::Status status;
+  if (broken_) {
+    status = Broken(deadline_);
+  } else if (!reads_over_) {
+    status = Draining();
+  }
+  final_code_ = status.code();
+  const std::vector<std::string> sessions = TakeOwned();
+  mutex_.Unlock();
+  // Before the end is told: who sees the end may count on it.
+  CloseAll(sessions);
+  Finish(rpc::ToGrpcStatus(status));
+}
+
+}  // namespace aerie

@@ -1,0 +1,122 @@
+// One DraftStream: requests of many sessions in, replies out.
+//
+// A reactor: gRPC calls its On... methods, one read and one write at a time; the engine's callbacks
+// give the replies. A *request* is in flight from its read until its reply is written or dropped,
+// and while too many are, the stream is not read. Sessions that were opened on the stream are
+// closed when it ends, however it ends.
+//
+// gRPC may be called only while the stream is unfinished, and Finish() only once nobody else is
+// about to call gRPC. So all such calls are decided in AdvanceAndUnlock(), under the lock, and made
+// without it (gRPC may call back from within); `pins_` counts the threads between decision and
+// return, and the stream is finished only at zero.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "aerie/v1/draft.grpc.pb.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/engine/cancel_flag.h"
+#include "server/transport/reply_order.h"
+#include "server/transport/rpc_record.h"
+#include "server/transport/service_backend.h"
+#include "server/transport/stream_registry.h"
+
+namespace aerie {
+
+using DraftStreamReactor = grpc::ServerBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse>;
+
+class DraftStream final : public DraftStreamReactor,
+                          public Drainable,
+                          public std::enable_shared_from_this<DraftStream> {
+ public:
+  // Makes the reactor of a new stream; it deletes itself when gRPC is done with it. Without a
+  // backend the stream ends at once: the drafter is loading. `deadline` is the stream's, and so
+  // every request's.
+  static DraftStreamReactor* Start(const ServiceBackend* backend, const ServiceLimits& limits,
+                                   absl::Time deadline, StreamRegistry* registry);
+
+  DraftStream(const ServiceBackend* backend, const ServiceLimits& limits, absl::Time deadline,
+              StreamRegistry* registry);
+
+  void BeginDrain() override;
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  // The engine's rows point into the message.
+  struct Request {
+    v1::DraftStreamRequest message;
+    int64_t bytes = 0;
+    absl::Time arrival;
+    ReplyOrder<v1::DraftStreamResponse>::Ticket ticket = 0;
+    const std::shared_ptr<CancelFlag> cancel = std::make_shared<CancelFlag>();
+  };
+  using RequestPtr = std::shared_ptr<Request>;
+
+  // draft_stream_requests.cc: decode, hand on, encode. Without the lock: a refused call is answered
+  // before the engine returns.
+  void Handle(const RequestPtr& request);
+  void HandleOpen(const RequestPtr& request);
+  void HandleDraft(const RequestPtr& request);
+  void HandleClose(const RequestPtr& request);
+  // The request itself is at fault: no engine has seen it.
+  void Reject(const RequestPtr& request, const absl::Status& status);
+  void Fail(const RequestPtr& request, const absl::Status& status);
+
+  // Any thread, once for every request.
+  void Reply(const RequestPtr& request, v1::DraftStreamResponse response);
+  // From now on the session ends with the stream.
+  void Own(const std::string& session_id);
+  void Disown(const std::string& session_id);
+  void CloseAll(const std::vector<std::string>& session_ids);
+  std::vector<std::string> TakeOwned() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Whether no further request is taken.
+  bool Ending() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Starts every read, write or finish that is due. The lock is held on entry and free on return;
+  // the stream may then be gone, save to those who hold a reference.
+  void AdvanceAndUnlock() ABSL_UNLOCK_FUNCTION(mutex_);
+  void FinishAndUnlock() ABSL_UNLOCK_FUNCTION(mutex_);
+
+  const ServiceBackend* const backend_;
+  const ServiceLimits limits_;
+  const absl::Time deadline_;
+  StreamRegistry* const registry_;
+  RpcRecord record_;
+  std::shared_ptr<DraftStream> self_;  // from Start() to OnDone()
+
+  absl::Mutex mutex_;
+  ReplyOrder<v1::DraftStreamResponse> order_ ABSL_GUARDED_BY(mutex_);
+  std::set<RequestPtr> in_flight_ ABSL_GUARDED_BY(mutex_);               // not replied to yet
+  int64_t bytes_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;                  // of these
+  std::deque<v1::DraftStreamResponse> replies_ ABSL_GUARDED_BY(mutex_);  // may be written now
+  int64_t unwritten_ ABSL_GUARDED_BY(mutex_) = 0;        // replied to, but not written or dropped
+  std::set<std::string> owned_ ABSL_GUARDED_BY(mutex_);  // sessions opened here
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;         // a read is under way or being handed on
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reads_over_ ABSL_GUARDED_BY(mutex_) = false;  // the client has half-closed or is gone
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;      // cancelled: nobody reads replies
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  int pins_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  // Of the read and the write under way; gRPC's until they are done.
+  RequestPtr incoming_;
+  v1::DraftStreamResponse outgoing_;
+  absl::StatusCode final_code_ = absl::StatusCode::kOk;
+};
+
+}  // namespace aerie

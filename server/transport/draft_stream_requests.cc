@@ -1,0 +1,89 @@
+// What a DraftStream does with one request: decode, hand on, encode. The rest of the stream is in
+// draft_stream.cc.
+#include <utility>
+
+#include "common/error_detail.h"
+#include "common/rpc/status_codec.h"
+#include "server/transport/draft_messages.h"
+#include "server/transport/draft_stream.h"
+
+namespace aerie {
+
+void DraftStream::Handle(const RequestPtr& request) {
+  const absl::Status size = CheckMessageSize(request->bytes, limits_.max_message_bytes);
+  if (!size.ok()) return Reject(request, size);
+  switch (request->message.request_case()) {
+    case v1::DraftStreamRequest::kOpenSession:
+      return HandleOpen(request);
+    case v1::DraftStreamRequest::kDraft:
+      return HandleDraft(request);
+    case v1::DraftStreamRequest::kCloseSession:
+      return HandleClose(request);
+    case v1::DraftStreamRequest::REQUEST_NOT_SET:
+      return Reject(request, WithReason(absl::InvalidArgumentError(
+                                            "the stream request is empty; expected open_session, "
+                                            "draft or close_session; set one of them"),
+                                        kReasonRequestInvalid));
+  }
+}
+
+void DraftStream::HandleOpen(const RequestPtr& request) {
+  const v1::OpenSessionRequest& open = request->message.open_session();
+  absl::StatusOr<Manifest> manifest = DecodeOpenRequest(open);
+  if (!manifest.ok()) return Reject(request, manifest.status());
+  backend_->engine->Open(*std::move(manifest), DecodeSessionOptions(open.options()),
+                         [self = shared_from_this(), request](absl::StatusOr<OpenResult> result) {
+                           if (!result.ok()) return self->Fail(request, result.status());
+                           self->Own(result->session_id);
+                           v1::DraftStreamResponse response;
+                           EncodeOpenResult(*result, response.mutable_open_session());
+                           self->Reply(request, std::move(response));
+                         });
+}
+
+void DraftStream::HandleDraft(const RequestPtr& request) {
+  absl::StatusOr<DraftCall> call =
+      DecodeDraftRequest(request->message.draft(), backend_->engine->spec());
+  if (!call.ok()) return Reject(request, call.status());
+  call->rows_owner = request;
+  call->arrival = request->arrival;
+  call->deadline = deadline_;
+  call->cancel = request->cancel;
+  backend_->engine->Draft(*std::move(call),
+                          [self = shared_from_this(), request](absl::StatusOr<DraftResult> result) {
+                            if (!result.ok()) return self->Fail(request, result.status());
+                            v1::DraftStreamResponse response;
+                            EncodeDraftResult(*result, response.mutable_draft());
+                            self->Reply(request, std::move(response));
+                          });
+}
+
+void DraftStream::HandleClose(const RequestPtr& request) {
+  const v1::CloseSessionRequest& close = request->message.close_session();
+  absl::StatusOr<std::vector<int32_t>> tokens = DecodeFinalTokens(close, backend_->engine->spec());
+  if (!tokens.ok()) return Reject(request, tokens.status());
+  backend_->engine->Close(
+      close.session_id(), *std::move(tokens), SessionEnd::kClosed,
+      [self = shared_from_this(), request](absl::StatusOr<AcceptanceRecord> record) {
+        if (!record.ok()) return self->Fail(request, record.status());
+        self->Disown(request->message.close_session().session_id());
+        v1::DraftStreamResponse response;
+        EncodeCloseResult(*record, response.mutable_close_session());
+        self->Reply(request, std::move(response));
+      });
+}
+
+void DraftStream::Reject(const RequestPtr& request, const absl::Status& status) {
+  if (backend_->round_observer != nullptr) {
+    backend_->round_observer->OnRejected(RejectReason::kShape);
+  }
+  Fail(request, status);
+}
+
+void DraftStream::Fail(const RequestPtr& request, const absl::Status& status) {
+  v1::DraftStreamResponse response;
+  *response.mutable_error() = rpc::ToErrorDetail(status);
+  Reply(request, std::move(response));
+}
+
+}  // namespace aerie

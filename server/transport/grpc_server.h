@@ -1,0 +1,59 @@
+// The gRPC server: listeners, limits, health and reflection around a DraftServiceImpl.
+//
+// It listens from the start, so that a taken port stops the program before minutes of loading;
+// until SetServing(true) health says NOT_SERVING.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/transport/draft_service.h"
+
+namespace grpc {
+class Server;
+}  // namespace grpc
+
+namespace aerie {
+
+struct GrpcServerOptions {
+  // host:port (port 0: a free one; IPv6 in brackets) or unix:PATH. At least one.
+  std::vector<std::string> listen = {"127.0.0.1:50051"};
+  int64_t max_message_bytes = 64 << 20;  // 65536 .. 1 GiB: of one request
+  bool reflection = true;  // the service that tells tools such as grpcurl what there is
+
+  // INVALID_ARGUMENT that names the flag and the value.
+  absl::Status Validate() const;
+};
+
+class GrpcServer {
+ public:
+  // `service` must outlive the server. UNAVAILABLE, naming the address, when one cannot be listened
+  // on.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
+                                                           DraftServiceImpl* service);
+  // Shuts down with no patience.
+  ~GrpcServer();
+
+  // As given, with the ports that were chosen for 0.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+  // What health answers for "" and for the draft service.
+  void SetServing(bool serving);
+
+  // Takes no more calls; those under way are cancelled at `deadline`. Returns when all have ended.
+  // Idempotent.
+  void Shutdown(absl::Time deadline);
+
+ private:
+  GrpcServer(std::unique_ptr<grpc::Server> server, std::vector<std::string> addresses);
+
+  std::unique_ptr<grpc::Server> server_;
+  const std::vector<std::string> addresses_;
+};
+
+}  // namespace aerie

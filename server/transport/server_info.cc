@@ -1,0 +1,64 @@
+#include "server/transport/server_info.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/rpc/codec.h"
+
+namespace aerie {
+namespace {
+
+// Room for all that is not rows: ids, a manifest, tags and lengths.
+constexpr int64_t kOverheadBytes = 16 * 1024;
+constexpr int64_t kWidestElementBytes = 4;  // float32
+constexpr int64_t kTokenBytes = 5;          // a varint of 32 bits
+
+}  // namespace
+
+v1::GetServerInfoResponse BuildServerInfo(const DrafterSpec& spec, const EngineOptions& engine,
+                                          int64_t max_message_bytes, const BuildInfo& build,
+                                          const std::vector<Setting>& settings) {
+  v1::GetServerInfoResponse info;
+  info.set_protocol_version(kProtocolVersion);
+  info.mutable_build()->set_version(build.version);
+  info.mutable_build()->set_revision(build.revision);
+  info.mutable_build()->set_compiler(build.compiler);
+  info.mutable_build()->set_libtorch(build.libtorch);
+
+  v1::DrafterInfo* drafter = info.add_drafters();
+  drafter->set_name(spec.name);
+  drafter->set_version(spec.version);
+  rpc::EncodeWiring(spec.wiring, drafter->mutable_captures());
+  drafter->set_target_num_layers(static_cast<uint32_t>(spec.target_num_layers));
+  drafter->set_target_hidden_size(static_cast<uint32_t>(spec.target_hidden_size));
+  drafter->set_vocab_size(static_cast<uint32_t>(spec.vocab_size));
+  drafter->set_draft_vocab_size(static_cast<uint32_t>(spec.draft_vocab_size));
+  drafter->set_hidden_size(static_cast<uint32_t>(spec.hidden_size));
+  drafter->set_weight_bytes(static_cast<uint64_t>(spec.weight_bytes));
+  for (const Setting& setting : spec.settings) {
+    rpc::EncodeSetting(setting, drafter->add_settings());
+  }
+
+  v1::Limits* limits = info.mutable_limits();
+  limits->set_max_k(static_cast<uint32_t>(engine.max_k));
+  limits->set_max_rows_per_call(static_cast<uint32_t>(engine.max_rows_per_call));
+  limits->set_max_message_bytes(static_cast<uint64_t>(max_message_bytes));
+  limits->set_max_sessions(static_cast<uint32_t>(engine.max_sessions));
+  limits->set_max_context(static_cast<uint32_t>(engine.max_context));
+  rpc::EncodeDuration(engine.session_lease, limits->mutable_session_lease());
+
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    info.add_dtypes(rpc::EncodeDType(dtype));
+  }
+  info.add_transports(v1::TRANSPORT_INLINE);
+  for (const Setting& setting : settings) rpc::EncodeSetting(setting, info.add_settings());
+  return info;
+}
+
+int32_t RowsThatFit(int64_t max_message_bytes, int64_t row_width) {
+  const int64_t rows =
+      (max_message_bytes - kOverheadBytes) / (row_width * kWidestElementBytes + kTokenBytes);
+  return static_cast<int32_t>(std::clamp<int64_t>(rows, 1, std::numeric_limits<int32_t>::max()));
+}
+
+}  // namespace aerie

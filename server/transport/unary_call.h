@@ -1,0 +1,50 @@
+// One unary call from arrival to reply. Made with new; deletes itself when gRPC is done with it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "google/protobuf/message.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/engine/cancel_flag.h"
+#include "server/transport/rpc_record.h"
+#include "server/transport/service_backend.h"
+
+namespace aerie {
+
+class UnaryCall final : public grpc::ServerUnaryReactor {
+ public:
+  // `backend` may be null: the drafter is loading. `method` is static text.
+  UnaryCall(const ServiceBackend* backend, std::string_view method,
+            const google::protobuf::Message& request);
+
+  absl::Time arrival() const { return record_.arrival(); }
+  const std::shared_ptr<CancelFlag>& cancel() const { return cancel_; }
+
+  // Whether the call may be handed on; otherwise the reply has been given.
+  bool Admit(const ServiceLimits& limits);
+
+  // Exactly one of these, once; the call may be gone when it returns.
+  void Succeed(const google::protobuf::Message& response);
+  void Fail(const absl::Status& status);
+  // The request itself is at fault: no engine has seen it.
+  void Reject(const absl::Status& status);
+
+  void OnCancel() override { cancel_->Set(); }
+  void OnDone() override { delete this; }
+
+ private:
+  const ServiceBackend* const backend_;
+  RpcRecord record_;
+  const int64_t request_bytes_;
+  const std::shared_ptr<CancelFlag> cancel_ = std::make_shared<CancelFlag>();
+};
+
+// The client's deadline; the infinite future when it gave none.
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context);
+
+}  // namespace aerie

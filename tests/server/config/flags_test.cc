@@ -1,0 +1,235 @@
+#include "server/config/flags.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/config/flag_table.h"
+#include "tests/testing/status_matchers.h"
+
+namespace aerie {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Variables = std::map<std::string, std::string>;
+
+absl::StatusOr<Invocation> Parse(const std::vector<std::string>& arguments,
+                                 const Variables& variables = {}) {
+  return ParseCommandLine(arguments, [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+// With the flags that must be there.
+absl::StatusOr<Invocation> ParseMore(std::vector<std::string> arguments,
+                                     const Variables& variables = {}) {
+  arguments.insert(arguments.begin(), {"--drafter", "d", "--target", "t"});
+  return Parse(arguments, variables);
+}
+
+Setting SettingOf(const Options& options, const std::string& name) {
+  for (const Setting& setting : options.settings) {
+    if (setting.name == name) return setting;
+  }
+  ADD_FAILURE() << "no setting " << name;
+  return {};
+}
+
+TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
+  const auto parsed = Parse({"--drafter",
+                             "D",
+                             "--target=T",
+                             "--name",
+                             "N",
+                             "--layer-id-convention",
+                             "output-of-layer",
+                             "--device",
+                             "cpu",
+                             "--dtype",
+                             "float32",
+                             "--threads",
+                             "3",
+                             "--max-k",
+                             "4",
+                             "--max-rows-per-call",
+                             "5",
+                             "--max-sessions",
+                             "6",
+                             "--max-queued",
+                             "7",
+                             "--max-context",
+                             "8",
+                             "--max-rows-per-pass",
+                             "9",
+                             "--max-sessions-per-pass",
+                             "10",
+                             "--session-lease",
+                             "11s",
+                             "--max-message-bytes",
+                             "12MiB",
+                             "--listen",
+                             "127.0.0.1:0",
+                             "--listen",
+                             "unix:/tmp/x",
+                             "--metrics-listen",
+                             "off",
+                             "--reflection",
+                             "off",
+                             "--drain-timeout",
+                             "13s",
+                             "--log-level",
+                             "warn",
+                             "--port-file",
+                             "P"});
+  ASSERT_THAT(parsed, IsOk());
+  const Options& options = parsed->options;
+  EXPECT_EQ(options.drafter.drafter, "D");
+  EXPECT_EQ(options.drafter.target, "T");
+  EXPECT_EQ(options.drafter.name, "N");
+  EXPECT_EQ(options.drafter.layer_ids, LayerIdConvention::kOutputOfLayer);
+  EXPECT_EQ(options.compute.device, "cpu");
+  EXPECT_EQ(options.compute.dtype, "float32");
+  EXPECT_EQ(options.compute.threads, 3);
+  EXPECT_EQ(options.engine.max_k, 4);
+  EXPECT_EQ(options.engine.max_rows_per_call, 5);
+  EXPECT_EQ(options.engine.max_sessions, 6);
+  EXPECT_EQ(options.engine.max_queued, 7);
+  EXPECT_EQ(options.engine.max_context, 8);
+  EXPECT_EQ(options.engine.max_rows_per_pass, 9);
+  EXPECT_EQ(options.engine.max_sessions_per_pass, 10);
+  EXPECT_EQ(options.engine.session_lease, absl::Seconds(11));
+  EXPECT_EQ(options.grpc.max_message_bytes, 12 << 20);
+  EXPECT_THAT(options.grpc.listen, ElementsAre("127.0.0.1:0", "unix:/tmp/x"));
+  EXPECT_FALSE(options.metrics.enabled());
+  EXPECT_FALSE(options.grpc.reflection);
+  EXPECT_EQ(options.process.drain_timeout, absl::Seconds(13));
+  EXPECT_EQ(options.process.log_level, "warn");
+  EXPECT_EQ(options.process.port_file, "P");
+}
+
+TEST(FlagsTest, TheDefaultsAreThoseOfTheStructsAndOfTheHelp) {
+  const auto parsed = ParseMore({});
+  ASSERT_THAT(parsed, IsOk());
+  const Options defaults;
+  EXPECT_EQ(parsed->options.engine.max_k, defaults.engine.max_k);
+  EXPECT_EQ(parsed->options.grpc.listen, defaults.grpc.listen);
+  EXPECT_EQ(parsed->options.grpc.max_message_bytes, 64 << 20);
+  EXPECT_EQ(parsed->options.drafter.layer_ids, std::nullopt);
+  // A default that is shown reads back as the value in force.
+  for (const Flag& flag : FlagTable()) {
+    if (flag.default_text.empty()) continue;
+    const auto explicitly = ParseMore({"--" + flag.name, flag.default_text});
+    ASSERT_THAT(explicitly, IsOk());
+    const std::string name = explicitly->options.settings.front().name;
+    EXPECT_EQ(explicitly->options.engine.session_lease, defaults.engine.session_lease) << name;
+    EXPECT_EQ(explicitly->options.grpc.max_message_bytes, defaults.grpc.max_message_bytes);
+    EXPECT_EQ(explicitly->options.engine.max_context, defaults.engine.max_context);
+  }
+}
+
+TEST(FlagsTest, AFlagBeatsTheEnvironmentWhichBeatsTheDefaultAndEachSaysSo) {
+  const auto parsed = ParseMore({"--max-k", "5"}, {{"AERIE_MAX_K", "6"}, {"AERIE_THREADS", "2"}});
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_EQ(parsed->options.engine.max_k, 5);
+  EXPECT_EQ(parsed->options.compute.threads, 2);
+  EXPECT_EQ(SettingOf(parsed->options, "max_k"), (Setting{"max_k", "5", "flag --max-k"}));
+  EXPECT_EQ(SettingOf(parsed->options, "threads"),
+            (Setting{"threads", "2", "environment AERIE_THREADS"}));
+  EXPECT_EQ(SettingOf(parsed->options, "max_context"), (Setting{"max_context", "8192", "default"}));
+  EXPECT_EQ(parsed->options.settings.size(), FlagTable().size());
+}
+
+TEST(FlagsTest, TheEnvironmentAloneIsEnough) {
+  const auto parsed = Parse(
+      {},
+      {{"AERIE_DRAFTER", "d"}, {"AERIE_TARGET", "t"}, {"AERIE_LISTEN", "127.0.0.1:0,unix:/tmp/x"}});
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_THAT(parsed->options.grpc.listen, ElementsAre("127.0.0.1:0", "unix:/tmp/x"));
+}
+
+TEST(FlagsTest, HelpNamesEveryFlagWithItsDefaultAndVariable) {
+  const auto parsed = Parse({"--help"});
+  ASSERT_THAT(parsed, IsOk());
+  ASSERT_TRUE(parsed->print.has_value());
+  for (const Flag& flag : FlagTable()) {
+    std::string shown = "--" + flag.name + " " + flag.value;
+    if (!flag.default_text.empty()) shown += "=" + flag.default_text;
+    EXPECT_THAT(*parsed->print, HasSubstr(shown));
+  }
+  EXPECT_THAT(*parsed->print, HasSubstr("AERIE_MAX_ROWS_PER_CALL"));
+}
+
+TEST(FlagsTest, HelpAndVersionNeedNoOtherFlag) {
+  EXPECT_TRUE(Parse({"-h"})->print.has_value());
+  const auto parsed = Parse({"--version"});
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_THAT(parsed->print.value_or(""), ::testing::StartsWith("aerie-server "));
+}
+
+struct BadLineCase {
+  std::string name;
+  std::vector<std::string> arguments;
+  std::string message;
+};
+
+class BadLineTest : public ::testing::TestWithParam<BadLineCase> {};
+
+TEST_P(BadLineTest, StopsWithFlagValueAndRemedy) {
+  const absl::Status status = ParseMore(GetParam().arguments).status();
+  EXPECT_THAT(status, Refuses(absl::StatusCode::kInvalidArgument, ""));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, BadLineTest,
+    ::testing::ValuesIn(std::vector<BadLineCase>{
+        {"UnknownFlag", {"--fast", "9"}, "\"--fast 9\" on the command line is not known"},
+        {"StrayWord", {"serve"}, "\"serve\" on the command line is not known"},
+        {"NoValue", {"--max-k"}, "--max-k"},
+        {"NoNumber", {"--max-k", "many"}, "--max-k is \"many\"; expected a whole number"},
+        {"TrailingText", {"--max-k", "4x"}, "--max-k is \"4x\""},
+        {"TooLargeForInt32", {"--max-sessions", "2147483648"}, "--max-sessions is \"2147483648\""},
+        {"OutOfRange", {"--max-k", "129"}, "--max-k is 129; expected 1..128"},
+        {"Twice", {"--max-k", "3", "--max-k", "4"}, "--max-k is given 2 times (3, 4)"},
+        {"DurationWithoutUnit", {"--session-lease", "10"}, "--session-lease is \"10\""},
+        {"NoLease", {"--session-lease", "0s"}, "--session-lease is 0"},
+        {"NoDrainTime", {"--drain-timeout", "0s"}, "--drain-timeout is 0"},
+        {"EndlessDrain", {"--drain-timeout", "inf"}, "--drain-timeout is inf"},
+        {"BytesOfAnotherUnit", {"--max-message-bytes", "64MB"}, "--max-message-bytes is \"64MB\""},
+        {"BytesThatOverflow",
+         {"--max-message-bytes", "9223372036854775807GiB"},
+         "--max-message-bytes is \"9223372036854775807GiB\""},
+        {"SmallMessage", {"--max-message-bytes", "1KiB"}, "--max-message-bytes is 1024"},
+        {"Switch", {"--reflection", "yes"}, "--reflection is \"yes\"; expected on or off"},
+        {"Convention",
+         {"--layer-id-convention", "hf"},
+         "--layer-id-convention is \"hf\"; expected input-of-layer"},
+        {"Device", {"--device", "cuda"}, "--device is \"cuda\"; expected cpu"},
+        {"DType", {"--dtype", "int8"}, "--dtype is \"int8\"; expected auto, float32 or bfloat16"},
+        {"Threads", {"--threads", "-1"}, "--threads is -1; expected 0..1024"},
+        {"Listen", {"--listen", "nowhere"}, "--listen is \"nowhere\"; expected host:port"},
+        {"MetricsListen", {"--metrics-listen", "on"}, "--metrics-listen is \"on\""},
+    }),
+    [](const auto& test) { return test.param.name; });
+
+TEST(FlagsTest, DrafterAndTargetMustBeThere) {
+  EXPECT_THAT(std::string(Parse({"--target", "t"}).status().message()),
+              HasSubstr("--drafter is missing"));
+  EXPECT_THAT(std::string(Parse({"--drafter", "d"}).status().message()),
+              HasSubstr("--target is missing"));
+}
+
+TEST(FlagsTest, ABadVariableIsRefusedLikeABadFlag) {
+  EXPECT_THAT(std::string(ParseMore({}, {{"AERIE_MAX_K", "x"}}).status().message()),
+              HasSubstr("--max-k is \"x\""));
+}
+
+}  // namespace
+}  // namespace aerie
