@@ -1,0 +1,199 @@
+#include "client/draft_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/row_chunks.h"
+#include "common/error_detail.h"
+#include "common/rpc/codec.h"
+#include "common/status_macros.h"
+
+namespace aerie {
+namespace {
+
+// A server that forgets a session over and over must not hold its worker until the deadline.
+constexpr int kMaxResyncs = 2;
+constexpr absl::Duration kGoodbye = absl::Milliseconds(200);
+
+absl::Status LostSession() {
+  return WithReason(
+      absl::NotFoundError("the server no longer knows this session; expected it to be open; send "
+                          "its rows again from row 0"),
+      kReasonSessionUnknown);
+}
+
+// The row to resend from when `status` says that the server lacks rows.
+std::optional<int64_t> ResendPoint(const absl::Status& status) {
+  const ErrorDetail detail = DetailOf(status);
+  if (detail.reason == kReasonSessionUnknown) return 0;
+  if (detail.reason == kReasonBaseLengthAhead) return detail.resend_from;
+  return std::nullopt;
+}
+
+RowBatch Slice(const RowBatch& batch, int64_t first, int64_t count) {
+  return {batch.tokens.subspan(first, count), batch.rows.Slice(first, count)};
+}
+
+}  // namespace
+
+DraftSession::DraftSession(std::shared_ptr<ClientCore> core, Manifest manifest,
+                           SessionSettings settings)
+    : core_(std::move(core)), manifest_(std::move(manifest)), settings_(std::move(settings)) {}
+
+DraftSession::~DraftSession() {
+  if (closed_ || id_.empty()) return;
+  auto request = std::make_shared<v1::DraftStreamRequest>();
+  request->mutable_close_session()->set_session_id(id_);
+  core_->Exchange(std::move(request), absl::Now() + kGoodbye, nullptr).IgnoreError();
+}
+
+absl::Status DraftSession::Open(absl::Time deadline) {
+  AERIE_ASSIGN_OR_RETURN(const auto info, core_->ServerInfo(deadline));
+  const v1::Limits& limits = info->limits();
+  const RowLimits row_limits = {
+      limits.max_rows_per_call(),
+      std::min<int64_t>(static_cast<int64_t>(limits.max_message_bytes()),
+                        core_->options().max_message_bytes)};
+  const auto row_bytes =
+      manifest_.row_width() * static_cast<int64_t>(DTypeSize(manifest_.dtype));
+  AERIE_ASSIGN_OR_RETURN(rows_per_call_, RowsPerCall(row_limits, row_bytes));
+
+  auto request = std::make_shared<v1::DraftStreamRequest>();
+  v1::OpenSessionRequest& open = *request->mutable_open_session();
+  rpc::EncodeManifest(manifest_, open.mutable_manifest());
+  if (settings_.max_k != 0) open.mutable_options()->set_max_k(settings_.max_k);
+  AERIE_ASSIGN_OR_RETURN(const auto response,
+                         core_->Exchange(std::move(request), deadline, nullptr));
+  id_ = response.open_session().session_id();
+  max_k_ = static_cast<int32_t>(response.open_session().options().max_k());
+  seq_ = 0;
+  return absl::OkStatus();
+}
+
+DraftOutcome DraftSession::Draft(const DraftInput& input) {
+  DraftOutcome outcome;
+  outcome.status = CheckInput(input);
+  if (!outcome.status.ok()) return outcome;
+  const absl::Time deadline =
+      input.deadline.has_value() ? absl::Now() + *input.deadline : core_->Deadline();
+  // A session that was lost earlier holds nothing. No message is needed to know that.
+  std::optional<int64_t> resend = input.base_length;
+  if (id_.empty()) {
+    resend = 0;
+    outcome.status = LostSession();
+  }
+  for (;;) {
+    if (*resend < input.base_length && !settings_.row_source) {
+      outcome.resend_from = resend;
+      return outcome;
+    }
+    outcome.status = SendFrom(*resend, input, deadline, &outcome);
+    if (outcome.status.ok()) return outcome;
+    outcome.tree = DraftTree();
+    resend = ResendPoint(outcome.status);
+    if (!resend.has_value()) return outcome;
+    if (DetailOf(outcome.status).reason == kReasonSessionUnknown) {
+      id_.clear();
+      core_->ForgetServerInfo();
+    }
+    if (outcome.resyncs == kMaxResyncs) return outcome;
+    if (*resend >= input.base_length || settings_.row_source) ++outcome.resyncs;
+  }
+}
+
+absl::StatusOr<AcceptanceRecord> DraftSession::Close(absl::Span<const int32_t> final_tokens) {
+  if (closed_) {
+    return absl::FailedPreconditionError(
+        "the session was closed before; a session ends once; open another one");
+  }
+  closed_ = true;
+  if (id_.empty()) return LostSession();
+  auto request = std::make_shared<v1::DraftStreamRequest>();
+  v1::CloseSessionRequest& close = *request->mutable_close_session();
+  close.set_session_id(id_);
+  rpc::EncodeTokens(final_tokens, close.mutable_final_token_ids());
+  AERIE_ASSIGN_OR_RETURN(const auto response,
+                         core_->Exchange(std::move(request), core_->Deadline(), nullptr));
+  return rpc::DecodeAcceptanceRecord(response.close_session().acceptance());
+}
+
+absl::Status DraftSession::CheckInput(const DraftInput& input) const {
+  if (closed_) {
+    return absl::FailedPreconditionError(
+        "the session has been closed; a draft needs an open one; open another session");
+  }
+  const auto tokens = static_cast<int64_t>(input.tokens.size());
+  if (input.rows.rows() != tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the call has ", tokens, " tokens and ", input.rows.rows(),
+                     " rows of hidden states; expected one row a token; pass the state of the "
+                     "position before each token"));
+  }
+  if (tokens > 0 &&
+      (input.rows.width() != manifest_.row_width() || input.rows.dtype() != manifest_.dtype)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the rows are ", input.rows.width(), " wide in ", DTypeName(input.rows.dtype()),
+        ", but the session's manifest says ", manifest_.row_width(), " in ",
+        DTypeName(manifest_.dtype), "; convert them or open a session with another manifest"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DraftSession::SendFrom(int64_t from, const DraftInput& input, absl::Time deadline,
+                                    DraftOutcome* outcome) {
+  if (id_.empty()) AERIE_RETURN_IF_ERROR(Open(deadline));
+  if (from < input.base_length) {
+    AERIE_ASSIGN_OR_RETURN(const RowBatch lost, settings_.row_source(from, input.base_length));
+    if (lost.rows.rows() != input.base_length - from ||
+        static_cast<int64_t>(lost.tokens.size()) != lost.rows.rows()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the row source gave ", lost.tokens.size(), " tokens and ", lost.rows.rows(),
+          " rows for rows ", from, " to ", input.base_length, "; expected exactly these"));
+    }
+    AERIE_RETURN_IF_ERROR(SendRows(from, lost, /*k=*/0, std::nullopt, deadline, outcome));
+  }
+  // Rows of this call that arrived before the session was found behind need not travel again.
+  const auto count = static_cast<int64_t>(input.tokens.size());
+  const int64_t held = std::clamp<int64_t>(from - input.base_length, 0, count);
+  const RowBatch rest = Slice({input.tokens, input.rows}, held, count - held);
+  return SendRows(input.base_length + held, rest, input.k,
+                  held == 0 ? input.accepted : std::nullopt, deadline, outcome);
+}
+
+absl::Status DraftSession::SendRows(int64_t first, const RowBatch& batch, int32_t k,
+                                    std::optional<int32_t> accepted, absl::Time deadline,
+                                    DraftOutcome* outcome) {
+  const auto count = static_cast<int64_t>(batch.tokens.size());
+  int64_t sent = 0;
+  do {
+    const int64_t rows = std::min(rows_per_call_, count - sent);
+    const bool last = sent + rows == count;
+    AERIE_RETURN_IF_ERROR(SendMessage(first + sent, Slice(batch, sent, rows), last ? k : 0,
+                                      sent == 0 ? accepted : std::nullopt, deadline, outcome));
+    // Rows past the server's context are not taken, and neither are those behind them.
+    if (outcome->no_draft_reason == v1::NO_DRAFT_REASON_CONTEXT_LIMIT) return absl::OkStatus();
+    sent += rows;
+  } while (sent < count);
+  return absl::OkStatus();
+}
+
+absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, int32_t k,
+                                       std::optional<int32_t> accepted, absl::Time deadline,
+                                       DraftOutcome* outcome) {
+  auto request = std::make_shared<v1::DraftStreamRequest>();
+  v1::DraftRequest& draft = *request->mutable_draft();
+  draft.set_session_id(id_);
+  draft.set_seq(++seq_);  // kept by every repeat of this message, so that it is served once
+  draft.set_base_length(static_cast<uint32_t>(first));
+  rpc::EncodeTokens(batch.tokens, draft.mutable_token_ids());
+  if (!batch.rows.empty()) rpc::EncodeHiddenStates(batch.rows, draft.mutable_hidden_states());
+  draft.set_k(static_cast<uint32_t>(k));
+  if (accepted.has_value()) draft.set_accepted(static_cast<uint32_t>(*accepted));
+  AERIE_ASSIGN_OR_RETURN(const auto response,
+                         core_->Exchange(std::move(request), deadline, &outcome->attempts));
+  return ReadAnswer(response.draft(), outcome);
+}
+
+}  // namespace aerie

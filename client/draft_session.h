@@ -1,0 +1,81 @@
+// One sequence on the draft server, seen from its target worker.
+//
+// A draft is help, not a need: every call comes back by its deadline, and when it has no proposal it says why and the
+// worker decodes the round alone. Rows that did not reach the server are not lost for good: the next call notices and
+// either fetches them from the RowSource or says in `resend_from` where the worker has to start.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "client/client_core.h"
+#include "client/draft_call.h"
+#include "common/acceptance_record.h"
+#include "common/manifest.h"
+
+namespace aerie {
+
+// Gives rows [first, last) of the sequence, of which the session has lost what it held. The batch must stay valid until
+// the source is asked again or the call that asked returns. A failure ends the call.
+using RowSource = std::function<absl::StatusOr<RowBatch>(int64_t first, int64_t last)>;
+
+struct SessionSettings {
+  int32_t max_k = 0;     // 0: the server's limit
+  RowSource row_source;  // may be empty: then `resend_from` is the worker's business
+};
+
+// One thread at a time. May outlive its client.
+class DraftSession {
+ public:
+  // Made by DraftClient::Open.
+  DraftSession(std::shared_ptr<ClientCore> core, Manifest manifest, SessionSettings settings);
+  // Closes the session if Close() has not, without waiting long; a server that does not hear of it lets its lease run
+  // out.
+  ~DraftSession();
+  DraftSession(const DraftSession&) = delete;
+  DraftSession& operator=(const DraftSession&) = delete;
+
+  // Opens it on the server. As DraftService.OpenSession.
+  absl::Status Open(absl::Time deadline);
+
+  // Commits rows and drafts k tokens. Rows that exceed one message go in several, of which the last one drafts.
+  DraftOutcome Draft(const DraftInput& input);
+
+  // `final_tokens`: committed since the last Draft, so that the last proposal is judged too. NOT_FOUND: the session
+  // was lost, and its record with it. No call may follow.
+  absl::StatusOr<AcceptanceRecord> Close(absl::Span<const int32_t> final_tokens);
+
+  // Changes when a lost session is opened anew; empty while it is lost.
+  const std::string& id() const { return id_; }
+  // The largest k that the server takes.
+  int32_t max_k() const { return max_k_; }
+
+ private:
+  absl::Status CheckInput(const DraftInput& input) const;
+  // Brings the server everything from row `from` on, up to the end of `input`.
+  absl::Status SendFrom(int64_t from, const DraftInput& input, absl::Time deadline,
+                        DraftOutcome* outcome);
+  absl::Status SendRows(int64_t first, const RowBatch& batch, int32_t k,
+                        std::optional<int32_t> accepted, absl::Time deadline,
+                        DraftOutcome* outcome);
+  absl::Status SendMessage(int64_t first, const RowBatch& batch, int32_t k,
+                           std::optional<int32_t> accepted, absl::Time deadline,
+                           DraftOutcome* outcome);
+
+  const std::shared_ptr<ClientCore> core_;
+  const Manifest manifest_;
+  const SessionSettings settings_;
+  std::string id_;
+  int32_t max_k_ = 0;
+  int64_t rows_per_call_ = 0;
+  uint64_t seq_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace aerie

@@ -1,0 +1,65 @@
+// One DraftStream call from its start to its end.
+//
+// gRPC runs the On... functions on its own threads. Writes go out one at a time in the order of the calls; a caller
+// whose deadline passes leaves, and its late answer is dropped.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "aerie/v1/draft.grpc.pb.h"
+
+namespace aerie {
+
+class DraftStream : public grpc::ClientBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse> {
+ public:
+  // Starts the call. The stream keeps itself alive until gRPC is done with it.
+  static std::shared_ptr<DraftStream> Start(v1::DraftService::Stub& stub);
+
+  // Any thread. As DraftTransport::Exchange.
+  absl::StatusOr<v1::DraftStreamResponse> Exchange(
+      std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline);
+
+  // True once the stream takes no more requests.
+  bool IsBroken();
+
+  // Half-closes, waits until `deadline` for the server to end the stream, then cancels it and waits for the end.
+  void Finish(absl::Time deadline);
+
+ private:
+  // What one caller waits for; lives on its stack.
+  struct Waiter {
+    std::optional<absl::StatusOr<v1::DraftStreamResponse>> answer;
+  };
+
+  DraftStream() = default;
+
+  void OnWriteDone(bool ok) override;
+  void OnReadDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // No write may start from here on; gRPC may end the call.
+  void StopWriting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::shared_ptr<DraftStream> self_;  // reset by OnDone
+  grpc::ClientContext context_;
+  v1::DraftStreamResponse incoming_;
+
+  absl::Mutex mutex_;
+  // The front is being written while `writing_`.
+  std::deque<std::shared_ptr<const v1::DraftStreamRequest>> outgoing_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, Waiter*> waiters_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace aerie

@@ -1,0 +1,26 @@
+// How one request reaches the server and its answer comes back: as a unary call or on a stream.
+//
+// The stream's messages are the common form of both, since they can say every request.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "aerie/v1/draft.pb.h"
+
+namespace aerie {
+
+// Any thread.
+class DraftTransport {
+ public:
+  virtual ~DraftTransport() = default;
+
+  // Sends `request`, whose id no other open request has, and waits for its answer, at most until `deadline`. An error
+  // answer is the returned Status, with its ErrorDetail attached. UNAVAILABLE without a reason: the connection was
+  // lost, and the request may or may not have been served. DEADLINE_EXCEEDED: likewise unknown.
+  virtual absl::StatusOr<v1::DraftStreamResponse> Exchange(
+      std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) = 0;
+};
+
+}  // namespace aerie

@@ -1,0 +1,34 @@
+#include "client/unary_transport.h"
+
+#include "common/check.h"
+#include "common/rpc/status_codec.h"
+
+namespace aerie {
+
+absl::StatusOr<v1::DraftStreamResponse> UnaryTransport::Exchange(
+    std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  v1::DraftService::Stub& stub = connection_->stub();
+  v1::DraftStreamResponse response;
+  response.set_id(request->id());
+  grpc::Status status;
+  switch (request->request_case()) {
+    case v1::DraftStreamRequest::kOpenSession:
+      status = stub.OpenSession(&context, request->open_session(), response.mutable_open_session());
+      break;
+    case v1::DraftStreamRequest::kDraft:
+      status = stub.Draft(&context, request->draft(), response.mutable_draft());
+      break;
+    case v1::DraftStreamRequest::kCloseSession:
+      status =
+          stub.CloseSession(&context, request->close_session(), response.mutable_close_session());
+      break;
+    case v1::DraftStreamRequest::REQUEST_NOT_SET:
+      AERIE_CHECK(false) << "a request must say what it asks for";
+  }
+  if (!status.ok()) return rpc::FromGrpcStatus(status);
+  return response;
+}
+
+}  // namespace aerie

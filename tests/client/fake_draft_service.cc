@@ -1,0 +1,305 @@
+#include "tests/client/fake_draft_service.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/error_detail.h"
+#include "common/rpc/codec.h"
+#include "common/rpc/status_codec.h"
+#include "common/status_macros.h"
+
+namespace aerie {
+namespace {
+
+absl::Status Unknown(const std::string& id) {
+  return WithReason(absl::NotFoundError(absl::StrCat("no session ", id)), kReasonSessionUnknown);
+}
+
+void Judge(const std::vector<int32_t>& continuation, FakeSession* session,
+           std::optional<int32_t>* accepted) {
+  if (session->proposal.empty() || continuation.empty()) return;
+  *accepted = session->proposal.CountAccepted(continuation);
+  session->record.Judge(session->proposal.size(), **accepted);
+  session->proposal = DraftTree();
+}
+
+}  // namespace
+
+FakeDraftService::FakeDraftService() {
+  limits.set_max_k(8);
+  limits.set_max_rows_per_call(100);
+  limits.set_max_message_bytes(1 << 20);
+  limits.set_max_sessions(1000);
+  limits.set_max_context(2000);
+}
+
+int32_t FakeDraftService::Proposal(const std::vector<int32_t>& tokens, int32_t depth) {
+  uint64_t hash = 17;
+  for (const int32_t token : tokens) hash = hash * 1'000'003 + static_cast<uint64_t>(token) + 1;
+  hash = hash * 31 + static_cast<uint64_t>(depth);
+  return static_cast<int32_t>((hash ^ (hash >> 29)) % kVocabulary);
+}
+
+Manifest FakeDraftService::FittingManifest() {
+  Manifest manifest;
+  manifest.target_id = "test";
+  manifest.num_layers = 6;
+  manifest.hidden_size = kHiddenSize;
+  manifest.vocab_size = kVocabulary;
+  manifest.wiring = *Wiring::Create({Capture::Boundary(1), Capture::Boundary(3)}, 6);
+  manifest.dtype = DType::kF32;
+  return manifest;
+}
+
+void FakeDraftService::ForgetSessions() {
+  absl::MutexLock lock(&mutex_);
+  sessions_.clear();
+}
+
+std::vector<v1::DraftRequest> FakeDraftService::DraftRequests() {
+  absl::MutexLock lock(&mutex_);
+  return requests_;
+}
+
+std::map<std::string, FakeSession> FakeDraftService::Sessions() {
+  absl::MutexLock lock(&mutex_);
+  return sessions_;
+}
+
+int FakeDraftService::streams_started() {
+  absl::MutexLock lock(&mutex_);
+  return streams_;
+}
+
+grpc::Status FakeDraftService::GetServerInfo(grpc::ServerContext*, const v1::GetServerInfoRequest*,
+                                             v1::GetServerInfoResponse* response) {
+  response->set_protocol_version(1);
+  response->mutable_build()->set_version("test");
+  *response->mutable_limits() = limits;
+  const Manifest manifest = FittingManifest();
+  v1::DrafterInfo& drafter = *response->add_drafters();
+  drafter.set_name("fake");
+  drafter.set_version("0123");
+  rpc::EncodeWiring(manifest.wiring, drafter.mutable_captures());
+  drafter.set_target_num_layers(manifest.num_layers);
+  drafter.set_target_hidden_size(manifest.hidden_size);
+  drafter.set_vocab_size(manifest.vocab_size);
+  for (const auto dtype : {v1::DATA_TYPE_BFLOAT16, v1::DATA_TYPE_FLOAT32}) {
+    response->add_dtypes(dtype);
+  }
+  return grpc::Status::OK;
+}
+
+absl::StatusOr<v1::OpenSessionResponse> FakeDraftService::Open(
+    const v1::OpenSessionRequest& request) {
+  AERIE_RETURN_IF_ERROR(rpc::DecodeManifest(request.manifest()).status());
+  absl::MutexLock lock(&mutex_);
+  v1::OpenSessionResponse response;
+  response.set_session_id(absl::StrCat("session-", ++opened_));
+  response.mutable_options()->set_max_k(
+      request.options().has_max_k() ? request.options().max_k() : limits.max_k());
+  sessions_[response.session_id()];
+  return response;
+}
+
+absl::StatusOr<v1::DraftResponse> FakeDraftService::ServeDraft(const v1::DraftRequest& request) {
+  {
+    absl::MutexLock lock(&mutex_);
+    requests_.push_back(request);
+  }
+  if (before_draft) AERIE_RETURN_IF_ERROR(before_draft(request));
+  v1::DraftResponse response;
+  {
+    absl::MutexLock lock(&mutex_);
+    FakeSession stateless;
+    FakeSession* session = &stateless;
+    if (request.has_session_id()) {
+      const auto it = sessions_.find(request.session_id());
+      if (it == sessions_.end()) return Unknown(request.session_id());
+      session = &it->second;
+    }
+    if (request.seq() != 0 && request.seq() == session->last_seq) {
+      response = session->last_answer;
+    } else {
+      AERIE_RETURN_IF_ERROR(CommitRows(request, session, &response));
+      session->last_seq = request.seq();
+      session->last_answer = response;
+    }
+  }
+  if (after_draft) AERIE_RETURN_IF_ERROR(after_draft(request));
+  return response;
+}
+
+absl::Status FakeDraftService::CommitRows(const v1::DraftRequest& request, FakeSession* session,
+                                          v1::DraftResponse* response) {
+  const size_t held = session->tokens.size();
+  const size_t base = request.base_length();
+  if (base > held) {
+    ErrorDetail detail;
+    detail.reason = kReasonBaseLengthAhead;
+    detail.resend_from = static_cast<int64_t>(held);
+    return WithDetail(absl::FailedPreconditionError("ahead"), detail);
+  }
+  response->set_seq(request.seq());
+  const int rows = request.token_ids_size();
+  if (base + static_cast<size_t>(rows) > limits.max_context()) {
+    response->set_length(static_cast<uint32_t>(held));
+    response->set_no_draft_reason(v1::NO_DRAFT_REASON_CONTEXT_LIMIT);
+    return absl::OkStatus();
+  }
+  const int32_t width = 2 * kHiddenSize;
+  AERIE_ASSIGN_OR_RETURN(const HiddenRows states,
+                         rpc::DecodeHiddenStates(request.hidden_states(), rows, width));
+  const size_t row_bytes = width * DTypeSize(states.dtype());
+  if (base < held) session->proposal = DraftTree();
+  session->tokens.resize(base);
+  session->bytes.resize(base * row_bytes);
+  AERIE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                         rpc::DecodeTokens(request.token_ids(), kVocabulary, "token_ids"));
+  if (base == held) {
+    std::optional<int32_t> accepted;
+    const bool drafted_before = session->record.spec_steps > 0 || !session->proposal.empty();
+    Judge(tokens, session, &accepted);
+    if (accepted.has_value()) response->set_accepted(static_cast<uint32_t>(*accepted));
+    if (drafted_before) session->record.completion_tokens += rows;
+  }
+  session->tokens.insert(session->tokens.end(), tokens.begin(), tokens.end());
+  session->bytes.append(states.bytes());
+  for (uint32_t depth = 0; depth < request.k(); ++depth) {
+    session->proposal.AppendToChain(Proposal(session->tokens, static_cast<int32_t>(depth)), -0.5f);
+  }
+  rpc::EncodeDraftTree(session->proposal, response->mutable_tree());
+  response->set_length(static_cast<uint32_t>(session->tokens.size()));
+  response->set_method(v1::PROPOSAL_METHOD_GREEDY_CHAIN);
+  if (request.k() == 0) response->set_no_draft_reason(v1::NO_DRAFT_REASON_NOT_ASKED);
+  rpc::EncodeDuration(absl::Microseconds(70), response->mutable_timing()->mutable_total());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::CloseSessionResponse> FakeDraftService::Close(
+    const v1::CloseSessionRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = sessions_.find(request.session_id());
+  if (it == sessions_.end()) return Unknown(request.session_id());
+  AERIE_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> tokens,
+      rpc::DecodeTokens(request.final_token_ids(), kVocabulary, "final_token_ids"));
+  const bool drafted_before =
+      it->second.record.spec_steps > 0 || !it->second.proposal.empty();
+  std::optional<int32_t> accepted;
+  Judge(tokens, &it->second, &accepted);
+  if (drafted_before) it->second.record.completion_tokens += static_cast<int64_t>(tokens.size());
+  if (bend_record) bend_record(&it->second.record);
+  v1::CloseSessionResponse response;
+  rpc::EncodeAcceptanceRecord(it->second.record, response.mutable_acceptance());
+  sessions_.erase(it);
+  return response;
+}
+
+grpc::Status FakeDraftService::OpenSession(grpc::ServerContext*,
+                                           const v1::OpenSessionRequest* request,
+                                           v1::OpenSessionResponse* response) {
+  auto answer = Open(*request);
+  if (answer.ok()) *response = *std::move(answer);
+  return rpc::ToGrpcStatus(answer.status());
+}
+
+grpc::Status FakeDraftService::Draft(grpc::ServerContext*, const v1::DraftRequest* request,
+                                     v1::DraftResponse* response) {
+  auto answer = ServeDraft(*request);
+  if (answer.ok()) *response = *std::move(answer);
+  return rpc::ToGrpcStatus(answer.status());
+}
+
+grpc::Status FakeDraftService::CloseSession(grpc::ServerContext*,
+                                            const v1::CloseSessionRequest* request,
+                                            v1::CloseSessionResponse* response) {
+  auto answer = Close(*request);
+  if (answer.ok()) *response = *std::move(answer);
+  return rpc::ToGrpcStatus(answer.status());
+}
+
+grpc::Status FakeDraftService::DraftStream(
+    grpc::ServerContext*,
+    grpc::ServerReaderWriter<v1::DraftStreamResponse, v1::DraftStreamRequest>* stream) {
+  {
+    absl::MutexLock lock(&mutex_);
+    ++streams_;
+  }
+  std::set<std::string> opened;
+  v1::DraftStreamRequest request;
+  // Answers of different sessions may overtake each other: every second one is held back behind the next.
+  std::optional<v1::DraftStreamResponse> held_back;
+  bool hold = false;
+  while (stream->Read(&request)) {
+    v1::DraftStreamResponse response;
+    response.set_id(request.id());
+    absl::Status status;
+    if (request.has_open_session()) {
+      auto answer = Open(request.open_session());
+      status = answer.status();
+      if (answer.ok()) {
+        opened.insert(answer->session_id());
+        *response.mutable_open_session() = *std::move(answer);
+      }
+    } else if (request.has_draft()) {
+      auto answer = ServeDraft(request.draft());
+      status = answer.status();
+      if (answer.ok()) *response.mutable_draft() = *std::move(answer);
+    } else {
+      auto answer = Close(request.close_session());
+      status = answer.status();
+      if (answer.ok()) *response.mutable_close_session() = *std::move(answer);
+    }
+    if (!status.ok()) *response.mutable_error() = rpc::ToErrorDetail(status);
+    // A k of 7 asks to be overtaken by the next answer.
+    hold = request.has_draft() && request.draft().k() == 7 && !held_back.has_value();
+    if (hold) {
+      held_back = response;
+      continue;
+    }
+    stream->Write(response);
+    if (held_back.has_value()) stream->Write(*std::exchange(held_back, std::nullopt));
+  }
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& id : opened) sessions_.erase(id);
+  return grpc::Status::OK;
+}
+
+TestServer::TestServer(grpc::Service* service) : service_(service) {
+  std::string pattern = "/tmp/aerie-client-test-XXXXXX";
+  AERIE_CHECK(mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
+  folder_ = pattern;
+  address_ = absl::StrCat("unix:", folder_, "/socket");
+  Start();
+}
+
+TestServer::~TestServer() {
+  Stop();
+  unlink(absl::StrCat(folder_, "/socket").c_str());
+  rmdir(folder_.c_str());
+}
+
+void TestServer::Start() {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
+  builder.RegisterService(service_);
+  server_ = builder.BuildAndStart();
+  AERIE_CHECK(server_ != nullptr) << "cannot listen on " << address_;
+}
+
+void TestServer::Stop() {
+  if (server_ == nullptr) return;
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
+  server_.reset();
+}
+
+}  // namespace aerie

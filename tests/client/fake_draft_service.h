@@ -1,0 +1,106 @@
+// A small draft server of its own for the client's tests: keeps tokens and bytes as they came, proposes by a rule, and
+// misbehaves on demand.
+//
+// Rules are those of the contract, so a test can compare what the server holds with what the client meant to send.
+#pragma once
+
+#include <grpcpp/server.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "aerie/v1/draft.grpc.pb.h"
+#include "common/acceptance_record.h"
+#include "common/draft_tree.h"
+#include "common/manifest.h"
+
+namespace aerie {
+
+struct FakeSession {
+  std::vector<int32_t> tokens;
+  std::string bytes;  // of all rows held
+  DraftTree proposal;
+  AcceptanceRecord record;
+  uint64_t last_seq = 0;
+  v1::DraftResponse last_answer;
+};
+
+class FakeDraftService : public v1::DraftService::Service {
+ public:
+  FakeDraftService();
+
+  // The rule: what is proposed as draft token `depth` behind `tokens`. Depends on every token and its place.
+  static int32_t Proposal(const std::vector<int32_t>& tokens, int32_t depth);
+  static constexpr int32_t kVocabulary = 1000;
+  static constexpr int32_t kHiddenSize = 4;
+  // What fits: two boundaries, [1, 3] of 6 layers, fp32.
+  static Manifest FittingManifest();
+
+  // Set before the first call.
+  v1::Limits limits;
+  // Runs before a draft is served; an error is answered in its place.
+  std::function<absl::Status(const v1::DraftRequest&)> before_draft;
+  // Runs after a draft was served; an error replaces the answer, as a lost connection does.
+  std::function<absl::Status(const v1::DraftRequest&)> after_draft;
+  // Makes a closed session's record a wrong one.
+  std::function<void(AcceptanceRecord*)> bend_record;
+
+  // As a restart does.
+  void ForgetSessions();
+  std::vector<v1::DraftRequest> DraftRequests();  // in order of arrival, refused ones too
+  std::map<std::string, FakeSession> Sessions();
+  int streams_started();
+
+  grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* request,
+                             v1::GetServerInfoResponse* response) override;
+  grpc::Status OpenSession(grpc::ServerContext* context, const v1::OpenSessionRequest* request,
+                           v1::OpenSessionResponse* response) override;
+  grpc::Status Draft(grpc::ServerContext* context, const v1::DraftRequest* request,
+                     v1::DraftResponse* response) override;
+  grpc::Status DraftStream(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::DraftStreamResponse, v1::DraftStreamRequest>* stream) override;
+  grpc::Status CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
+                            v1::CloseSessionResponse* response) override;
+
+ private:
+  absl::StatusOr<v1::OpenSessionResponse> Open(const v1::OpenSessionRequest& request);
+  absl::StatusOr<v1::DraftResponse> ServeDraft(const v1::DraftRequest& request);
+  absl::Status CommitRows(const v1::DraftRequest& request, FakeSession* session,
+                          v1::DraftResponse* response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<v1::CloseSessionResponse> Close(const v1::CloseSessionRequest& request);
+
+  absl::Mutex mutex_;
+  std::map<std::string, FakeSession> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::DraftRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  int opened_ ABSL_GUARDED_BY(mutex_) = 0;
+  int streams_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Serves a service on a Unix socket of its own, which survives Stop() and Start().
+class TestServer {
+ public:
+  explicit TestServer(grpc::Service* service);
+  ~TestServer();
+
+  void Start();
+  // Cuts all connections.
+  void Stop();
+  const std::string& address() const { return address_; }
+
+ private:
+  grpc::Service* const service_;
+  std::string folder_, address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace aerie
