@@ -1,0 +1,76 @@
+"""Target-side client of Aerie, a draft server for EAGLE-3 speculative decoding.
+
+`DraftClient` speaks the wire contract; `DraftedSequence` keeps one sequence drafted for while the
+server comes and goes; `aerie_draft.transformers` (an extra) runs a Hugging Face model on top.
+"""
+
+from aerie_draft.client import DraftClient, DraftSession
+from aerie_draft.dtypes import DType, bf16_to_float, encode_rows, float_to_bf16
+from aerie_draft.errors import (
+    AerieError,
+    DeadlineExceeded,
+    FieldMismatch,
+    InvalidRequest,
+    ManifestMismatch,
+    Overloaded,
+    Overtaken,
+    ProtocolMismatch,
+    ResyncNeeded,
+    SessionUnknown,
+    Unavailable,
+)
+from aerie_draft.sequence import Availability, DraftedSequence
+from aerie_draft.values import (
+    AcceptanceRecord,
+    DrafterInfo,
+    DraftTiming,
+    Limits,
+    Manifest,
+    Proposal,
+    ServerInfo,
+    Setting,
+)
+from aerie_draft.wiring import (
+    FINAL_NORM,
+    Capture,
+    CaptureKind,
+    LayerIdConvention,
+    boundaries_from_layer_ids,
+    captures_at,
+)
+
+__all__ = [
+    "AcceptanceRecord",
+    "AerieError",
+    "Availability",
+    "Capture",
+    "CaptureKind",
+    "DType",
+    "DeadlineExceeded",
+    "DraftClient",
+    "DraftSession",
+    "DraftTiming",
+    "DraftedSequence",
+    "DrafterInfo",
+    "FINAL_NORM",
+    "FieldMismatch",
+    "InvalidRequest",
+    "LayerIdConvention",
+    "Limits",
+    "Manifest",
+    "ManifestMismatch",
+    "Overloaded",
+    "Overtaken",
+    "Proposal",
+    "ProtocolMismatch",
+    "ResyncNeeded",
+    "ServerInfo",
+    "SessionUnknown",
+    "Setting",
+    "Unavailable",
+    "bf16_to_float",
+    "boundaries_from_layer_ids",
+    "captures_at",
+    "encode_rows",
+    "float_to_bf16",
+]

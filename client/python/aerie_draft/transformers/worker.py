@@ -1,0 +1,191 @@
+"""A target worker: a Hugging Face model that generates greedily with drafts from Aerie.
+
+One round: the drafter proposes a chain d_1 .. d_k after the newest token; one target forward over
+the newest token and the chain tells what plain decoding would have chosen at each place; the longest
+prefix that agrees is kept, and the target's own next token comes on top. The text is that of plain
+greedy decoding, whatever the drafter says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+
+from aerie_draft.client import DraftClient
+from aerie_draft.dtypes import DType
+from aerie_draft.greedy import cut, verify_chain
+from aerie_draft.sequence import Availability, DraftedSequence
+from aerie_draft.transformers.report import Round, Summary
+from aerie_draft.transformers.target import CachedTarget
+from aerie_draft.values import Manifest
+from aerie_draft.wiring import Capture, hidden_states_index
+
+
+class Generation:
+    """Iterate for the rounds as they are made; `summary` is complete when they end.
+
+    Leaving early is fine: close() (or the end of the object's life) ends the session.
+    """
+
+    def __init__(self, rounds: Iterator[Round], summary: Summary):
+        self.summary = summary
+        self._rounds = rounds
+
+    def __iter__(self) -> Iterator[Round]:
+        return self._rounds
+
+    def close(self) -> None:
+        self._rounds.close()
+
+
+class TargetWorker:
+    """Generates with one model and one server. One thread at a time.
+
+    Args:
+        model: A causal model with a KV cache of attention layers, on any device.
+        tokenizer: Gives the end-of-sequence id and the chat template; may be None.
+        client: The server. It may go away at any time: decoding goes on without drafts, and with
+            them again when it is back.
+        k: Draft tokens a round, at most the server's limit.
+        captures: What the drafter was trained on. None asks the server, which must be there then.
+        dtype: Of hidden states on the wire.
+        drafter: Which of the server's drafters; empty: its only one.
+        timeout: Seconds that a draft call may take before the round goes without.
+    """
+
+    def __init__(
+        self,
+        model,
+        tokenizer,
+        client: DraftClient,
+        k: int,
+        *,
+        captures: Sequence[Capture] | None = None,
+        dtype: DType = DType.BFLOAT16,
+        drafter: str = "",
+        timeout: float = 5.0,
+        availability: Availability | None = None,
+    ):
+        if k < 1:
+            raise ValueError(f"k is {k}; expected at least 1; use generate_plain() to go without drafts")
+        if captures is None:
+            info = client.server_info()
+            captures = info.drafter(drafter).captures
+            if info.limits.max_k and k > info.limits.max_k:
+                raise ValueError(
+                    f"k is {k}; expected at most {info.limits.max_k}, the server's limit; ask for less"
+                )
+        config = model.config.get_text_config()
+        for capture in captures:
+            hidden_states_index(capture, config.num_hidden_layers)  # Refuses what cannot be captured.
+        self.manifest = Manifest(
+            target_id=str(getattr(model.config, "name_or_path", "") or config.model_type)[-200:],
+            num_layers=config.num_hidden_layers,
+            hidden_size=config.hidden_size,
+            vocab_size=config.vocab_size,
+            captures=tuple(captures),
+            dtype=dtype,
+            drafter=drafter,
+        )
+        self.availability = availability or Availability()
+        self.k = k
+        self._model = model
+        self._tokenizer = tokenizer
+        self._client = client
+        self._timeout = timeout
+
+    def encode_chat(self, text: str) -> list[int]:
+        """The prompt ids of one user message in the tokenizer's chat template."""
+        messages = [{"role": "user", "content": text}]
+        prompt = self._tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True
+        )
+        return self._tokenizer(prompt, add_special_tokens=False)["input_ids"]
+
+    def generate(
+        self,
+        prompt_ids: Sequence[int],
+        max_new_tokens: int,
+        eos_ids: Collection[int] | None = None,
+    ) -> Generation:
+        """Greedy decoding with drafts. `eos_ids` None: the tokenizer's; empty: never stop early."""
+        sequence = DraftedSequence(
+            self._client, self.manifest, self.availability, self.k, self._timeout
+        )
+        return self._start(prompt_ids, max_new_tokens, eos_ids, sequence)
+
+    def generate_plain(
+        self,
+        prompt_ids: Sequence[int],
+        max_new_tokens: int,
+        eos_ids: Collection[int] | None = None,
+    ) -> Generation:
+        """The same loop without drafts and without captures, to compare with."""
+        return self._start(prompt_ids, max_new_tokens, eos_ids, None)
+
+    def _start(self, prompt_ids, max_new_tokens, eos_ids, sequence) -> Generation:
+        if not prompt_ids or max_new_tokens < 1:
+            raise ValueError(
+                f"{len(prompt_ids)} prompt tokens and max_new_tokens {max_new_tokens}; expected at "
+                "least one of each; give a prompt and ask for a token"
+            )
+        if eos_ids is None:
+            eos = getattr(self._tokenizer, "eos_token_id", None)
+            eos_ids = () if eos is None else (eos,)
+        summary = Summary(prompt_tokens=len(prompt_ids))
+        rounds = self._rounds(list(prompt_ids), max_new_tokens, eos_ids, sequence, summary)
+        return Generation(rounds, summary)
+
+    def _rounds(self, prompt, max_new_tokens, eos_ids, sequence, summary) -> Iterator[Round]:
+        clock = time.perf_counter
+        target = CachedTarget(self._model, self.manifest.captures if sequence else ())
+        started = clock()
+        choices, rows = target.forward(prompt, 1)
+        first_token_at = clock()
+        summary.prefill_seconds = first_token_at - started
+        summary.forwards = 1
+        new, done = cut(choices, eos_ids, max_new_tokens)
+        summary.tokens += new
+        follows = prompt[1:] + new  # of each row the token that follows its state
+        try:
+            yield Round(new, [False], 0)
+            while not done:
+                draft = self._draft(sequence, follows, rows, max_new_tokens, summary)
+                follows = []  # Committed: the closing call must not bring them again.
+                started = clock()
+                newest = summary.tokens[-1]
+                choices, rows = target.forward([newest, *draft], len(draft) + 1)
+                accepted, new = verify_chain(draft, choices)
+                # The newest token has been run now; what the target refused has not happened.
+                target.keep(target.length - len(draft) + accepted)
+                now = clock()
+                new, done = cut(new, eos_ids, max_new_tokens - len(summary.tokens))
+                kept = min(accepted, len(new))
+                summary.forwards += 1
+                summary.count_verified(len(draft), kept)
+                summary.target_seconds += now - started
+                summary.decode_seconds = now - first_token_at
+                summary.tokens += new
+                follows = new
+                rows = None if rows is None else rows[: len(new)]
+                yield Round(new, [i < kept for i in range(len(new))], len(draft))
+        finally:
+            # The closing call judges the last draft: its tokens have states that nobody needs.
+            if sequence is not None:
+                summary.record = sequence.finish(follows)
+                summary.missed_rounds, summary.resyncs = sequence.missed, sequence.resyncs
+
+    def _draft(self, sequence, follows, rows, max_new_tokens, summary) -> list[int]:
+        """Commits the rows of the last forward and gets a chain; empty when there is none."""
+        if sequence is None:
+            return []
+        started = time.perf_counter()
+        sequence.commit(follows, rows)
+        # The last token of the text needs no draft: the target makes one more than it accepts.
+        k = min(self.k, max_new_tokens - len(summary.tokens) - 1)
+        proposal = sequence.propose(k) if k > 0 else None
+        summary.draft_seconds += time.perf_counter() - started
+        if proposal is None:
+            return []
+        summary.count_proposal(proposal)
+        return list(proposal.tokens)

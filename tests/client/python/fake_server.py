@@ -1,0 +1,256 @@
+"""A draft server for tests: the contract's session rules, with a scripted drafter and scripted faults.
+
+It judges as a real server does: a proposal made when the session had L rows holds tokens for
+positions L+1 .. and is judged once, by the next call that brings tokens for these positions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from concurrent import futures
+
+import grpc
+import numpy as np
+from aerie_draft._proto import draft_pb2, draft_pb2_grpc
+
+# Given the tokens of the rows (positions 1 ..) and k, the tokens to propose.
+Drafter = Callable[[Sequence[int], int], Sequence[int]]
+
+
+@dataclasses.dataclass
+class Session:
+    width: int
+    dtype: int
+    tokens: list[int] = dataclasses.field(default_factory=list)
+    rows: list[bytes] = dataclasses.field(default_factory=list)
+    proposed: tuple[int, list[int]] | None = None
+    seq: int = 0
+    stored: draft_pb2.DraftResponse | None = None
+    record: draft_pb2.AcceptanceRecord = dataclasses.field(
+        default_factory=draft_pb2.AcceptanceRecord
+    )
+
+    def array(self) -> np.ndarray:
+        """Rows as [rows, width] of float32 (from bf16 words)."""
+        words = np.frombuffer(b"".join(self.rows), "<u2").reshape(-1, self.width)
+        return (words.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+class Refusal(Exception):
+    """Turned into a failed rpc or a stream's error, with an ErrorDetail."""
+
+    def __init__(self, code: grpc.StatusCode, reason: str, **fields):
+        self.code = code
+        self.detail = draft_pb2.ErrorDetail(
+            code=code.value[0], message=f"{reason} seen; expected not; mend it", reason=reason, **fields
+        )
+
+
+class FakeServer(draft_pb2_grpc.DraftServiceServicer):
+    """Start with start(); a context manager."""
+
+    def __init__(self, drafter: Drafter = lambda tokens, k: [7] * k, **overrides):
+        self.drafter = drafter
+        self.limits = dict(max_k=8, max_rows_per_call=1000, max_message_bytes=1 << 20, max_sessions=9)
+        self.limits.update(overrides)
+        self.boundaries = [1, 2, 3]
+        self.layers, self.hidden, self.vocab = 4, 8, 64
+        self.protocol_version = 1
+        self.sessions: dict[str, Session] = {}
+        self.closed: list[Session] = []
+        self.requests: list[draft_pb2.DraftRequest] = []
+        self.final_tokens: list[list[int]] = []
+        # Called with each request before it is served; may raise Refusal.
+        self.before_draft: Callable[[draft_pb2.DraftRequest], None] = lambda request: None
+        # Called after it was served, before the answer leaves.
+        self.after_draft: Callable[[draft_pb2.DraftRequest], None] = lambda request: None
+        self._names = (f"s{n}" for n in itertools.count(1))
+        self._lock = threading.Lock()
+        self._server: grpc.Server | None = None
+        self.port = 0
+
+    def __enter__(self) -> FakeServer:
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self) -> None:
+        """Listens: on any free port the first time, on the same one after a stop()."""
+        self._server = grpc.server(
+            futures.ThreadPoolExecutor(4),
+            options=[("grpc.max_receive_message_length", self.limits["max_message_bytes"])],
+        )
+        draft_pb2_grpc.add_DraftServiceServicer_to_server(self, self._server)
+        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        assert self.port != 0
+        self._server.start()
+
+    def stop(self) -> None:
+        """Dies: open calls break and all sessions are forgotten."""
+        if self._server is not None:
+            self._server.stop(grace=None).wait()
+            self._server = None
+        self.sessions.clear()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    # The service.
+
+    def GetServerInfo(self, request, context):
+        response = draft_pb2.GetServerInfoResponse(
+            protocol_version=self.protocol_version, dtypes=[1, 2, 3], limits=self.limits
+        )
+        response.limits.session_lease.seconds = 600
+        response.build.version = "0.0-fake"
+        drafter = response.drafters.add(
+            name="fake", target_num_layers=self.layers, target_hidden_size=self.hidden,
+            vocab_size=self.vocab, draft_vocab_size=self.vocab,
+        )
+        for boundary in self.boundaries:
+            drafter.captures.add(kind=draft_pb2.CAPTURE_KIND_BOUNDARY, boundary=boundary)
+        drafter.settings.add(name="rope_theta", value="10000", source="config.json: rope_theta")
+        return response
+
+    def OpenSession(self, request, context):
+        return self._unary(context, self._open, request)
+
+    def Draft(self, request, context):
+        return self._unary(context, self._draft, request)
+
+    def CloseSession(self, request, context):
+        return self._unary(context, self._close, request)
+
+    def DraftStream(self, request_iterator, context):
+        handlers = {
+            "open_session": self._open, "draft": self._draft, "close_session": self._close
+        }
+        for request in request_iterator:
+            kind = request.WhichOneof("request")
+            response = draft_pb2.DraftStreamResponse(id=request.id)
+            try:
+                getattr(response, kind).CopyFrom(handlers[kind](getattr(request, kind)))
+            except Refusal as refusal:
+                response.error.CopyFrom(refusal.detail)
+            yield response
+
+    def _unary(self, context, handler, request):
+        try:
+            return handler(request)
+        except Refusal as refusal:
+            status = draft_pb2.StatusDetails(
+                code=refusal.code.value[0], message=refusal.detail.message
+            )
+            status.details.add().Pack(refusal.detail)
+            context.set_trailing_metadata(
+                (("grpc-status-details-bin", status.SerializeToString()),)
+            )
+            context.abort(refusal.code, refusal.detail.message)
+
+    def _open(self, request):
+        captured = [c.boundary for c in request.manifest.captures]
+        if captured != self.boundaries:
+            raise Refusal(
+                grpc.StatusCode.FAILED_PRECONDITION, "MANIFEST_MISMATCH",
+                mismatches=[draft_pb2.FieldMismatch(
+                    field="captures", expected=str(self.boundaries), received=str(captured))],
+            )
+        with self._lock:
+            name = next(self._names)
+            self.sessions[name] = Session(
+                len(captured) * request.manifest.hidden_size, request.manifest.dtype)
+        response = draft_pb2.OpenSessionResponse(session_id=name)
+        response.options.max_k = request.options.max_k or self.limits["max_k"]
+        response.lease.seconds = 600
+        return response
+
+    def _draft(self, request):
+        with self._lock:
+            self.requests.append(request)
+        self.before_draft(request)
+        response = self._serve(request)
+        self.after_draft(request)
+        return response
+
+    def _serve(self, request):
+        if request.WhichOneof("sequence") == "manifest":
+            m = request.manifest
+            session = Session(len(m.captures) * m.hidden_size, m.dtype)
+        else:
+            session = self._session(request.session_id)
+        if request.seq and request.seq == session.seq:
+            return session.stored
+        if request.seq and request.seq < session.seq:
+            raise Refusal(grpc.StatusCode.ABORTED, "SEQ_BEHIND")
+        base, new = request.base_length, list(request.token_ids)
+        if base > len(session.tokens):
+            raise Refusal(
+                grpc.StatusCode.FAILED_PRECONDITION, "BASE_LENGTH_AHEAD",
+                resend_from=len(session.tokens))
+        if len(new) > self.limits["max_rows_per_call"]:
+            raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "TOO_MANY_ROWS")
+        element = 4 if session.dtype == draft_pb2.DATA_TYPE_FLOAT32 else 2
+        row_bytes, data = session.width * element, request.hidden_states.data
+        if len(data) != len(new) * row_bytes or request.hidden_states.dtype != session.dtype:
+            raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "BYTE_COUNT")
+        session.tokens[base:] = new
+        session.rows[base:] = [
+            data[i * row_bytes:(i + 1) * row_bytes] for i in range(len(new))]
+        response = draft_pb2.DraftResponse(seq=request.seq, length=len(session.tokens))
+        accepted = judge(session, session.tokens)
+        if accepted is not None:
+            response.accepted = accepted
+        tokens = list(self.drafter(session.tokens, request.k)) if request.k else []
+        response.tree.token_ids.extend(tokens)
+        response.tree.parents.extend(range(len(tokens)))
+        response.tree.log_probs.extend([-0.5] * len(tokens))
+        response.method = draft_pb2.PROPOSAL_METHOD_GREEDY_CHAIN
+        response.timing.total.nanos = 250_000
+        if request.k == 0:
+            response.no_draft_reason = draft_pb2.NO_DRAFT_REASON_NOT_ASKED
+        session.proposed = (len(session.tokens), tokens) if tokens else None
+        session.record.num_spec_tokens = max(session.record.num_spec_tokens, len(tokens))
+        session.seq, session.stored = request.seq, response
+        return response
+
+    def _close(self, request):
+        session = self._session(request.session_id)
+        del self.sessions[request.session_id]
+        self.final_tokens.append(list(request.final_token_ids))
+        session.tokens += request.final_token_ids
+        if request.final_token_ids:
+            judge(session, session.tokens)
+        self.closed.append(session)
+        return draft_pb2.CloseSessionResponse(acceptance=session.record)
+
+    def _session(self, name: str) -> Session:
+        if name not in self.sessions:
+            raise Refusal(grpc.StatusCode.NOT_FOUND, "SESSION_UNKNOWN")
+        return self.sessions[name]
+
+
+def judge(session: Session, tokens: Sequence[int]) -> int | None:
+    """Of the session's last proposal, once tokens for its positions are there."""
+    if session.proposed is None or len(tokens) <= session.proposed[0]:
+        return None
+    at, proposed = session.proposed
+    session.proposed = None
+    accepted = 0
+    while accepted < min(len(proposed), len(tokens) - at) and (
+        proposed[accepted] == tokens[at + accepted]
+    ):
+        accepted += 1
+    record = session.record
+    record.num_spec_steps += 1
+    record.num_draft_tokens += len(proposed)
+    record.num_accepted_draft_tokens += accepted
+    histogram = record.acceptance_histogram
+    histogram.extend([0] * (accepted + 1 - len(histogram)))
+    histogram[accepted] += 1
+    return accepted

@@ -1,0 +1,310 @@
+"""The transformers worker: its text is plain greedy decoding's, whatever drafter and server do.
+
+The target is a small random Llama; the drafter knows the right text and lies at chosen places.
+"""
+
+import aerie_draft
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from aerie_draft import Availability  # noqa: E402
+from aerie_draft.transformers import CachedTarget, TargetWorker  # noqa: E402
+from fake_server import FakeServer  # noqa: E402
+
+torch.set_num_threads(1)  # Threads that wait for each other are all that a model this small gains.
+
+PROMPT = [5, 9, 17, 3, 40, 11]
+VOCAB = 64
+NEVER = ()
+
+
+def tiny_llama(**overrides):
+    torch.manual_seed(3)
+    config = transformers.LlamaConfig(
+        **{
+            **dict(vocab_size=VOCAB, hidden_size=16, intermediate_size=32, num_hidden_layers=4,
+                   num_attention_heads=4, num_key_value_heads=2, initializer_range=0.6,
+                   max_position_embeddings=512, tie_word_embeddings=False),
+            **overrides,
+        }
+    )
+    return transformers.LlamaForCausalLM(config).float().eval()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_llama()
+
+
+@pytest.fixture(scope="module")
+def plain(model):
+    """80 tokens of plain greedy decoding by transformers' own loop."""
+    with torch.inference_mode():
+        output = model.generate(
+            torch.tensor([PROMPT]), max_new_tokens=80, do_sample=False, eos_token_id=None,
+            pad_token_id=0)
+    text = output[0, len(PROMPT):].tolist()
+    assert len(set(text)) > 8, "a text that repeats itself proves little; choose another seed"
+    return text
+
+
+class Liar:
+    """Proposes the right continuation but for the places where `wrong(position)` says so."""
+
+    def __init__(self, plain, wrong):
+        self._text = PROMPT + plain
+        self._wrong = wrong
+
+    def __call__(self, row_tokens, k):
+        first = len(row_tokens) + 1
+        right = self._text[first:first + k]
+        right += [0] * (k - len(right))
+        return [(t + 1) % VOCAB if self._wrong(first + i) else t for i, t in enumerate(right)]
+
+
+DRAFTERS = {
+    "always_right": lambda position: False,
+    "always_wrong": lambda position: True,
+    "every_third_wrong": lambda position: position % 3 == 0,
+    "irregular": lambda position: (position * position) % 7 < 2,
+}
+
+
+@pytest.fixture(params=["unary", "stream"])
+def make_worker(request, model):
+    """A worker on a server with the given drafter; everything is closed at the end."""
+    opened = []
+
+    def make(drafter, k=4, target=model, **kwargs):
+        server = FakeServer(drafter)
+        server.hidden = 16
+        server.start()
+        client = aerie_draft.DraftClient(server.address, transport=request.param)
+        opened.extend([client.close, server.stop])
+        return TargetWorker(target, None, client, k, timeout=30, **kwargs), server
+
+    yield make
+    for close in opened:
+        close()
+
+
+def run(generation):
+    rounds = list(generation)
+    summary = generation.summary
+    assert [t for r in rounds for t in r.tokens] == summary.tokens
+    return rounds, summary
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 7])
+@pytest.mark.parametrize("wrong", DRAFTERS.values(), ids=DRAFTERS.keys())
+def test_drafted_text_is_plain_text(make_worker, plain, wrong, k):
+    worker, server = make_worker(Liar(plain, wrong), k)
+    rounds, summary = run(worker.generate(PROMPT, 60, NEVER))
+    assert summary.tokens == plain[:60]
+    # The server's own count, found from tokens alone, is the worker's.
+    record = summary.record
+    assert record.spec_steps == summary.rounds
+    assert record.accepted_draft_tokens == summary.accepted
+    assert record.draft_tokens == sum(summary.proposed_by_position)
+    assert record.accepted_draft_tokens == sum(sum(r.accepted) for r in rounds)
+    assert not server.sessions
+
+
+def test_a_perfect_drafter_saves_forwards(make_worker, plain):
+    worker, _ = make_worker(Liar(plain, DRAFTERS["always_right"]), k=4)
+    rounds, summary = run(worker.generate(PROMPT, 61, NEVER))
+    assert summary.forwards == 1 + 60 // 5
+    assert summary.accept_length == 5
+    assert summary.acceptance_by_position == [1, 1, 1, 1]
+    assert rounds[1].accepted == [True] * 4 + [False]
+
+
+def test_acceptance_by_position_counts_prefixes(make_worker, plain):
+    # Positions 0, 3, 6, .. are wrong: of a chain after position n the tokens up to the next
+    # multiple of 3 are kept. The first token is at position 6, so the chain begins at 7.
+    worker, _ = make_worker(Liar(plain, DRAFTERS["every_third_wrong"]), k=3)
+    _, summary = run(worker.generate(PROMPT, 31, NEVER))
+    assert summary.tokens == plain[:31]
+    assert summary.acceptance_by_position == [1, 1, 0]
+    assert summary.accept_length == 3
+
+
+@pytest.mark.parametrize("wrong", DRAFTERS.values(), ids=DRAFTERS.keys())
+def test_rows_are_the_states_of_one_pass_over_the_text(make_worker, model, plain, wrong):
+    worker, server = make_worker(Liar(plain, wrong), k=3)
+    run(worker.generate(PROMPT, 40, NEVER))
+    (session,) = server.closed
+    text = PROMPT + plain[:40]
+    assert session.tokens == text[1:], "of each row the token that follows; then the final ones"
+    with torch.inference_mode():
+        states = model(torch.tensor([text]), output_hidden_states=True).hidden_states
+    expected = torch.cat([states[b][0] for b in (1, 2, 3)], dim=-1).numpy()
+    sent = session.array()
+    # bf16 keeps 8 bits of a value; a state of the wrong place or past is off by far more.
+    difference = np.abs(sent - expected[: len(sent)])
+    assert np.all(difference <= 0.01 * np.abs(expected[: len(sent)]) + 1e-4)
+    assert len(sent) >= 40
+
+
+def test_the_cache_after_a_rejection_is_that_of_plain_decoding(model, plain):
+    drafted, alone = CachedTarget(model, ()), CachedTarget(model, ())
+    drafted.forward(PROMPT, 1)
+    drafted.forward([plain[0], 63, 62, 61], 4)
+    drafted.keep(len(PROMPT) + 1)
+    alone.forward(PROMPT, 1)
+    alone.forward([plain[0]], 1)
+    assert drafted.length == alone.length
+    for ours, theirs in zip(drafted._cache.layers, alone._cache.layers):
+        assert torch.allclose(ours.keys, theirs.keys, atol=1e-5)
+        assert torch.allclose(ours.values, theirs.values, atol=1e-5)
+    assert drafted.forward([plain[1]], 1)[0] == alone.forward([plain[1]], 1)[0] == [plain[2]]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("wrong", DRAFTERS.values(), ids=DRAFTERS.keys())
+def test_an_end_token_ends_the_text_where_plain_decoding_ends(make_worker, plain, wrong, k):
+    # The end falls onto other places of the draft for every k: first, middle, last, bonus.
+    for eos in (plain[0], plain[7], plain[10], plain[13]):
+        worker, _ = make_worker(Liar(plain, wrong), k)
+        _, summary = run(worker.generate(PROMPT, 60, {eos}))
+        assert summary.tokens == plain[: plain.index(eos) + 1]
+        if summary.record is not None:
+            assert summary.record.accepted_draft_tokens == summary.accepted
+            assert summary.record.spec_steps == summary.rounds
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 11])
+def test_max_new_tokens_is_kept_to_the_token(make_worker, plain, count):
+    worker, server = make_worker(Liar(plain, DRAFTERS["always_right"]), k=4)
+    _, summary = run(worker.generate(PROMPT, count, NEVER))
+    assert summary.tokens == plain[:count]
+    assert all(r.k <= count - 2 for r in server.requests), "a token more than the text has room for"
+
+
+def test_a_drafter_that_proposes_more_than_asked_changes_nothing(make_worker, plain):
+    liar = Liar(plain, DRAFTERS["always_right"])
+    worker, _ = make_worker(lambda tokens, k: liar(tokens, k + 3), k=2)
+    _, summary = run(worker.generate(PROMPT, 20, NEVER))
+    assert summary.tokens == plain[:20]
+
+
+def test_a_server_that_dies_midway_costs_drafts_but_no_token(make_worker, plain):
+    worker, server = make_worker(
+        Liar(plain, DRAFTERS["irregular"]), availability=Availability(clock=lambda: 0.0))
+    generation = worker.generate(PROMPT, 60, NEVER)
+    rounds = []
+    for number, made in enumerate(generation):
+        rounds.append(made)
+        if number == 5:
+            server.stop()
+    summary = generation.summary
+    assert summary.tokens == plain[:60]
+    assert [r.proposed > 0 for r in rounds[1:6]] == [True] * 5
+    assert not any(r.proposed for r in rounds[6:])
+    assert summary.missed_rounds == len(rounds) - 6 - 1  # The last token needs no draft.
+    assert summary.record is None
+
+
+def test_a_server_that_comes_back_is_used_again(make_worker, plain):
+    worker, server = make_worker(
+        Liar(plain, DRAFTERS["always_right"]), k=1, availability=Availability(0.0, 0.0))
+    generation = worker.generate(PROMPT, 60, NEVER)
+    proposed = []
+    for number, made in enumerate(generation):
+        proposed.append(made.proposed)
+        if number == 3:
+            server.stop()
+        elif number == 5:
+            server.start()
+            wait_until_connected(worker)
+    assert generation.summary.tokens == plain[:60]
+    assert proposed[4:6] == [0, 0]
+    assert all(p == 1 for p in proposed[6:-1])
+    assert generation.summary.resyncs <= 1
+    (session,) = server.closed
+    assert session.tokens == (PROMPT + plain[:60])[1:], "resent from row 0"
+
+
+def test_a_worker_starts_without_a_server_when_it_knows_the_captures(model, plain):
+    with aerie_draft.DraftClient("127.0.0.1:1") as client:
+        worker = TargetWorker(
+            model, None, client, 3, captures=aerie_draft.captures_at([1, 2, 3]))
+        _, summary = run(worker.generate(PROMPT, 20, NEVER))
+        assert summary.tokens == plain[:20]
+        assert worker.availability.failures["Unavailable"] >= 1
+        with pytest.raises(aerie_draft.Unavailable):
+            TargetWorker(model, None, client, 3)
+
+
+def test_leaving_early_closes_the_session(make_worker, plain):
+    worker, server = make_worker(Liar(plain, DRAFTERS["always_right"]))
+    generation = worker.generate(PROMPT, 60, NEVER)
+    for number, _ in enumerate(generation):
+        if number == 2:
+            break
+    generation.close()
+    assert not server.sessions
+    assert generation.summary.record.spec_steps == 2
+
+
+def test_plain_generation_asks_nobody_and_captures_nothing(make_worker, plain):
+    worker, server = make_worker(Liar(plain, DRAFTERS["always_right"]))
+    rounds, summary = run(worker.generate_plain(PROMPT, 20, NEVER))
+    assert summary.tokens == plain[:20]
+    assert (summary.forwards, summary.rounds) == (20, 0)
+    assert not any(any(r.accepted) for r in rounds)
+    assert not server.requests
+
+
+def test_a_sliding_window_target_keeps_what_a_rejection_needs(make_worker):
+    target = transformers.MistralForCausalLM(
+        transformers.MistralConfig(
+            vocab_size=VOCAB, hidden_size=16, intermediate_size=32, num_hidden_layers=4,
+            num_attention_heads=4, num_key_value_heads=2, sliding_window=8,
+            initializer_range=0.6)).float().eval()
+    with torch.inference_mode():
+        text = target.generate(
+            torch.tensor([PROMPT]), max_new_tokens=40, do_sample=False, eos_token_id=None,
+            pad_token_id=0)[0, len(PROMPT):].tolist()
+    worker, _ = make_worker(Liar(text, DRAFTERS["irregular"]), target=target)
+    _, summary = run(worker.generate(PROMPT, 40, NEVER))
+    assert summary.tokens == text
+
+
+@pytest.mark.parametrize(
+    "captures, message",
+    [
+        (aerie_draft.captures_at([2, 4]), "before the final norm"),
+        (aerie_draft.captures_at([9]), "leaves a target"),
+    ],
+)
+def test_captures_that_the_model_cannot_give_are_refused_at_start(unary, model, captures, message):
+    with pytest.raises(ValueError, match=message):
+        TargetWorker(model, None, unary, 2, captures=captures)
+
+
+def test_the_last_hidden_state_is_the_final_norms_output(model):
+    target = CachedTarget(model, (aerie_draft.FINAL_NORM,))
+    choices, rows = target.forward(PROMPT, len(PROMPT))
+    logits = torch.from_numpy(rows) @ model.lm_head.weight.T
+    assert logits.argmax(-1).tolist() == choices
+
+
+def test_a_k_above_the_servers_limit_is_refused(make_worker, plain):
+    with pytest.raises(ValueError, match="k is 9; expected at most 8"):
+        make_worker(Liar(plain, DRAFTERS["always_right"]), k=9)
+    with pytest.raises(ValueError, match="k is 0"):
+        make_worker(Liar(plain, DRAFTERS["always_right"]), k=0)
+
+
+def wait_until_connected(worker):
+    """The connection notices a returned server by itself; this waits for that moment."""
+    while True:
+        try:
+            worker._client.server_info(timeout=30)
+            return
+        except aerie_draft.Unavailable:
+            pass
