@@ -3,68 +3,34 @@
 By hand, for a table over the golden slots:
 
     build/venv/bin/python tests/oracle/compare_server_logits.py --bin build/release/bin
-
-The tool reads `aux` [L, W] and `tokens` [L] (the token that follows row i, not the row's own) and
-writes `logits` [K, Vd] and `tokens` [K] of the chain behind the last row.
 """
 
 from __future__ import annotations
 
 import argparse
 import pathlib
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
 
 import closeness
 import evaluation
-import tensor_file
+import head_logits_tool
 from draft_chain import Sequence
 from numpy_eagle3 import Head
-
-TOOL = "aerie-head-logits"
-
-# A tool that has not answered by then hangs; it needs about a second.
-_HANGS_AFTER_SECONDS = 60
 
 
 def run_tool(
     binaries: pathlib.Path, aux: np.ndarray, tokens: np.ndarray, k: int, rows_as_bf16: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The tool's float32 chain behind the rows: logits [k, Vd] and target ids [k]."""
-    with tempfile.TemporaryDirectory() as folder:
-        rows, answer = (pathlib.Path(folder, name + ".safetensors") for name in ("rows", "answer"))
-        tensor_file.write_tensors(
-            rows,
-            {"aux": aux, "tokens": tokens.astype(np.int32)},
-            as_bf16=frozenset({"aux"} if rows_as_bf16 else ()),
-        )
-        command = [
-            str(binaries / TOOL),
-            *("--drafter", str(evaluation.drafter_folder())),
-            *("--target", str(evaluation.target_folder())),
-            *("--input", str(rows)),
-            *("--k", str(k)),
-            *("--dtype", "float32"),
-            *("--output", str(answer)),
-        ]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_HANGS_AFTER_SECONDS, check=False
-        )
-        if done.returncode != 0:
-            raise RuntimeError(
-                f"{' '.join(command)} ended with {done.returncode}; expected 0; it said:\n"
-                f"{done.stdout}{done.stderr}"
-            )
-        written = tensor_file.read_tensors(answer)
-    return written["logits"], written["tokens"]
+    """The demo head's float32 chain behind the rows: logits [k, Vd] and target ids [k]."""
+    folders = evaluation.drafter_folder(), evaluation.target_folder()
+    return head_logits_tool.run(binaries, *folders, aux, tokens, k, rows_as_bf16=rows_as_bf16)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help=f"folder of {TOOL}")
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help=f"folder of {head_logits_tool.TOOL}")
     parser.add_argument("--k", type=int, default=evaluation.GOLDEN_DEPTHS, help="draft depths")
     arguments = parser.parse_args()
 

@@ -1,7 +1,8 @@
 """Reads and writes safetensors files for the oracles, with NumPy alone.
 
 The trap: NumPy has no bfloat16, and the safetensors package then refuses such a tensor. It is read
-here as raw 16-bit words and widened to float32. That is exact: bf16 is a float32's upper half.
+here as raw 16-bit words and widened to float32. That is exact: bf16 is a float32's upper half. The
+same goes for the two 8-bit floats.
 """
 
 from __future__ import annotations
@@ -17,11 +18,31 @@ _WRITTEN_AS = {
     np.dtype(np.float32): "F32",
     np.dtype(np.int32): "I32",
 }
+_FP8 = {"F8_E4M3", "F8_E5M2"}
 
 
 def widen_bf16(words: np.ndarray) -> np.ndarray:
     """uint16 words of bf16 -> the float32 values they stand for (exact)."""
     return (words.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def widen_fp8(codes: np.ndarray, dtype: str) -> np.ndarray:
+    """uint8 codes -> the float32 values they stand for (exact); codes of no number are refused.
+
+    Sign, then 4 or 5 bits of exponent, then mantissa. E4M3 here has no infinities, so it reaches
+    448; E5M2 is the upper half of a float16.
+    """
+    if dtype == "F8_E5M2":
+        values = (codes.astype(np.uint16) << np.uint16(8)).view(np.float16).astype(np.float32)
+    else:
+        mantissa, exponent = codes & 7, (codes >> 3) & 15
+        normal = (1 + mantissa / 8) * np.exp2(exponent.astype(np.float64) - 7)
+        size = np.where(exponent == 0, mantissa / 8 * 2.0**-6, normal)
+        size = np.where((codes & 0x7F) == 0x7F, np.nan, size)
+        values = np.where(codes & 0x80, -size, size).astype(np.float32)
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"{dtype} codes that stand for no finite number; expected weights")
+    return values
 
 
 def narrow_to_bf16(values: np.ndarray) -> np.ndarray:
@@ -48,12 +69,16 @@ def tensor_names(path: pathlib.Path) -> list[str]:
 
 
 def read_tensor(path: pathlib.Path, name: str) -> np.ndarray:
-    """One tensor; bf16 comes back as float32, every other dtype as it is."""
+    """One tensor; bf16 and fp8 come back as float32, every other dtype as it is."""
     with safe_open(path, framework="np") as file:
-        if file.get_slice(name).get_dtype() != "BF16":
+        dtype = file.get_slice(name).get_dtype()
+        if dtype != "BF16" and dtype not in _FP8:
             return file.get_tensor(name)
     header, data_start = _header(path)
     begin, end = header[name]["data_offsets"]
+    if dtype in _FP8:
+        codes = np.fromfile(path, np.uint8, count=end - begin, offset=data_start + begin)
+        return widen_fp8(codes, dtype).reshape(header[name]["shape"])
     words = np.fromfile(path, "<u2", count=(end - begin) // 2, offset=data_start + begin)
     return widen_bf16(words).reshape(header[name]["shape"])
 

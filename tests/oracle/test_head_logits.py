@@ -6,27 +6,14 @@ failure: a check that skips itself because the build lost a program checks nothi
 
 from __future__ import annotations
 
-import os
-import pathlib
-
 import numpy as np
 import pytest
 
 import evaluation
 from closeness import FLOAT32_AGAINST_FLOAT32, FLOAT32_AGAINST_REFERENCE
-from compare_server_logits import TOOL, run_tool
+from compare_server_logits import run_tool
 
 PREFIXES = evaluation.GOLDEN_SLOTS + [(1, 43), (6, 39), (11, 60)]
-
-
-@pytest.fixture(scope="module")
-def binaries() -> pathlib.Path:
-    if "AERIE_BIN" not in os.environ:
-        pytest.skip("AERIE_BIN is not set; set it to the folder of the built programs")
-    folder = pathlib.Path(os.environ["AERIE_BIN"]).resolve()
-    if not os.access(folder / TOOL, os.X_OK):
-        pytest.fail(f"{folder} holds no {TOOL}; AERIE_BIN promises it; build it or unset AERIE_BIN")
-    return folder
 
 
 @pytest.fixture(scope="module")

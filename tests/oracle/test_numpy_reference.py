@@ -126,7 +126,7 @@ def test_the_distance_between_rows_does_change_the_logits(head, recorded, monkey
     """The counterpart of the test above: a RoPE that did nothing would pass that one."""
     rows = recorded[2].rows(49)
     expected = Sequence(head).extend(*rows)[-1]
-    monkeypatch.setattr(head, "_rotate", lambda x, positions: x)
+    monkeypatch.setattr(head, "_rotate", lambda x, positions, lengths: x)
     assert largest_difference(Sequence(head).extend(*rows)[-1], expected) > 1e-2
 
 
@@ -188,13 +188,11 @@ def test_log_probabilities_are_those_of_the_chosen(head, recorded):
 @pytest.mark.parametrize(
     "key, value",
     [
-        ("norm_before_residual", True),
-        ("fc_norm", True),
-        ("norm_before_fc", True),
-        ("norm_output", True),
-        ("attention_bias", True),
         ("hidden_act", "gelu"),
-        ("rope_scaling", {"rope_type": "llama3", "factor": 8.0}),
+        ("mlp_bias", True),
+        ("logit_scale", 0.5),
+        ("sliding_window", 512),
+        ("rope_scaling", {"rope_type": "longrope", "factor": 8.0}),
     ],
 )
 def test_refuses_a_setting_that_its_equations_lack(tmp_path, key, value):
@@ -208,9 +206,18 @@ def test_refuses_a_setting_that_its_equations_lack(tmp_path, key, value):
 def test_refuses_a_tensor_that_no_equation_uses(head):
     folder = evaluation.drafter_folder()
     weights = tensor_file.read_tensors(folder / "model.safetensors")
-    weights["midlayer.self_attn.q_norm.weight"] = np.ones(64, np.float32)
-    with pytest.raises(ValueError, match="q_norm"):
+    weights["midlayer.self_attn.sinks"] = np.ones(9, np.float32)
+    with pytest.raises(ValueError, match="sinks"):
         Head(HeadConfig.load(folder), weights, head.embedding)
+
+
+@pytest.mark.parametrize("flag, tensor", [("fc_norm", "fc_norm"), ("norm_before_fc", "input_norm")])
+def test_refuses_a_flag_whose_tensor_is_missing(head, flag, tensor):
+    config = json.loads((evaluation.drafter_folder() / "config.json").read_text())
+    weights = tensor_file.read_tensors(evaluation.drafter_folder() / "model.safetensors")
+    config[flag] = True
+    with pytest.raises(ValueError, match=tensor):
+        Head(HeadConfig.parse(config), weights, head.embedding)
 
 
 def test_refuses_weights_of_another_shape(head):
