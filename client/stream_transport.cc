@@ -1,7 +1,10 @@
 #include "client/stream_transport.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/time/clock.h"
-#include "client/draft_stream.h"
+#include "client/client_stream.h"
 
 namespace aerie {
 namespace {
@@ -12,12 +15,10 @@ constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
 }  // namespace
 
 StreamTransport::~StreamTransport() {
-  std::shared_ptr<DraftStream> stream;
-  {
-    absl::MutexLock lock(&mutex_);
-    stream = std::move(stream_);
-  }
-  if (stream != nullptr) stream->Finish(absl::Now() + kGoodbye);
+  absl::MutexLock lock(&mutex_);
+  if (stream_ != nullptr) retired_.push_back(std::move(stream_));
+  const absl::Time deadline = absl::Now() + kGoodbye;
+  for (const auto& stream : retired_) stream->Finish(deadline);
 }
 
 absl::StatusOr<v1::DraftStreamResponse> StreamTransport::Exchange(
@@ -25,11 +26,13 @@ absl::StatusOr<v1::DraftStreamResponse> StreamTransport::Exchange(
   return Current()->Exchange(std::move(request), deadline);
 }
 
-std::shared_ptr<DraftStream> StreamTransport::Current() {
+std::shared_ptr<ClientStream> StreamTransport::Current() {
   absl::MutexLock lock(&mutex_);
-  if (stream_ == nullptr || stream_->IsBroken()) {
-    stream_ = DraftStream::Start(connection_->stub());
-  }
+  if (stream_ != nullptr && stream_->IsBroken()) retired_.push_back(std::move(stream_));
+  retired_.erase(std::remove_if(retired_.begin(), retired_.end(),
+                                [](const auto& stream) { return stream->IsDone(); }),
+                 retired_.end());
+  if (stream_ == nullptr) stream_ = std::make_shared<ClientStream>(connection_->stub());
   return stream_;
 }
 

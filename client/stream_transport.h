@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -13,7 +14,7 @@
 
 namespace aerie {
 
-class DraftStream;
+class ClientStream;
 
 class StreamTransport : public DraftTransport {
  public:
@@ -26,11 +27,13 @@ class StreamTransport : public DraftTransport {
       std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) override;
 
  private:
-  std::shared_ptr<DraftStream> Current();
+  std::shared_ptr<ClientStream> Current();
 
   Connection* const connection_;
   absl::Mutex mutex_;
-  std::shared_ptr<DraftStream> stream_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<ClientStream> stream_ ABSL_GUARDED_BY(mutex_);
+  // Broken, but gRPC may not have let go of them yet.
+  std::vector<std::shared_ptr<ClientStream>> retired_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace aerie

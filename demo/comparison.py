@@ -1,9 +1,9 @@
 """Each prompt twice, plain and with drafts: are the texts the same, and what did drafting gain?
 
 The same text is promised, with one honest exception: a forward over several tokens adds numbers up
-in another order than forwards over one, so where two tokens are as good as equally likely, plain and
-drafted decoding may choose differently. Such a place is looked at: only a gap between the two best
-logits below `TIE_GAP` makes it a tie, and it is shown.
+in another order than forwards over one, so where two tokens are as good as equally likely, plain
+and drafted decoding may choose differently. Such a place is looked at: only a gap between the two
+best logits below `TIE_GAP` makes it a tie, and it is shown.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ import transformers  # noqa: E402
 from aerie_draft import DraftClient  # noqa: E402
 from aerie_draft.transformers import TargetWorker  # noqa: E402
 from comparison import compare, total  # noqa: E402
+from few_rows import speed_up  # noqa: E402
 from prompts import PROMPTS  # noqa: E402
 from screen import AnswerPrinter, has_colour, paint, print_comparison, print_totals  # noqa: E402
 
@@ -82,12 +83,13 @@ def main() -> int:
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     model, tokenizer = load_target(arguments.target)
+    speed_up(model, most_rows=arguments.k + 1)
     client = DraftClient(arguments.address, transport=arguments.transport)
     with client:
         drafter = client.server_info().drafter()
         worker = TargetWorker(model, tokenizer, client, arguments.k)
         places = ", ".join(str(c) for c in drafter.captures)
-        print(f"Target {arguments.target.name} in fp32 on {arguments.threads} threads, k = {arguments.k}")
+        print(f"Target: fp32, {arguments.threads} threads; k = {arguments.k}")
         print(f"Drafter {drafter.name} {drafter.version} takes {places}")
         sys.stdout.flush()
         for _ in worker.generate(worker.encode_chat("Hello."), 8):

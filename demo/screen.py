@@ -49,13 +49,13 @@ def print_comparison(number: int, of: int, c: Comparison) -> None:
     print(
         f"       text equal {equal[c.verdict]} | {len(c.drafted.tokens)} tokens in "
         f"{c.drafted.rounds} rounds | accept length {c.drafted.accept_length:.3f} | by position "
-        f"{per_position(c.drafted.acceptance_by_position)} | tok/s {plain:.1f} plain, {drafted:.1f} "
-        f"with Aerie ({drafted / plain if plain else 0:.2f}x)"
+        f"{per_position(c.drafted.acceptance_by_position)} | tok/s {plain:.1f} plain, "
+        f"{drafted:.1f} with Aerie ({drafted / plain if plain else 0:.2f}x)"
     )
     if c.first_difference is not None:
         print(
-            f"       texts differ from token {c.first_difference} on; the two best logits there are "
-            f"{c.gap:.2e} apart; below {TIE_GAP:g} that is a tie of fp32 sums, above it is a fault"
+            f"       texts differ from token {c.first_difference} on; the two best logits there "
+            f"are {c.gap:.2e} apart; below {TIE_GAP:g} that is a tie of fp32 sums, above it is a fault"
         )
     if c.drafted.missed_rounds:
         print(f"       {c.drafted.missed_rounds} rounds went without a draft: the server was away")
@@ -72,7 +72,7 @@ def print_totals(t: Totals, rss_bytes: int) -> None:
         ("tok/s", f"{t.tok_s_plain:.1f} plain, {t.tok_s_aerie:.1f} with Aerie ({gain:.2f}x)"),
         (
             "server's draft latency",
-            f"p50 {t.draft_ms_p50:.2f} ms, p99 {t.draft_ms_p99:.2f} ms (all rounds, prompts included)",
+            f"p50 {t.draft_ms_p50:.2f} ms, p99 {t.draft_ms_p99:.2f} ms a round, prompts included",
         ),
         ("server's memory", f"{rss_bytes / 2**20:.0f} MiB resident"),
         ("server's own count", "agrees" if t.counts_agree else paint("1;31", "DISAGREES")),

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "aerie_version.h"
@@ -33,7 +34,7 @@ namespace aerie {
 namespace {
 
 // Past the drain's deadline, for calls to notice that they have been cancelled.
-constexpr absl::Duration kGrace = absl::Seconds(5);
+constexpr absl::Duration kGrace = absl::Seconds(2);
 
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadModel(const Options& options) {
   CheckpointOptions checkpoint_options;
@@ -85,15 +86,20 @@ void LogSettings(const char* what, const std::vector<Setting>& settings) {
   }
 }
 
+absl::Status CutOff(absl::Duration patience) {
+  return absl::DeadlineExceededError(absl::StrCat(
+      "calls were cut off, still open after --drain-timeout ", absl::FormatDuration(patience),
+      "; expected them to end before; give more time, or send prompts in shorter calls"));
+}
+
 // Ends the process when a drain does not: a pass that hangs must not outlive the patience of who
 // stops us.
 class Watchdog {
  public:
   explicit Watchdog(absl::Duration patience)
       : thread_([this, patience] {
-          if (done_.WaitForNotificationWithTimeout(patience)) return;
-          AERIE_LOG(error, "the drain has not ended after {}; leaving at once",
-                    absl::FormatDuration(patience));
+          if (done_.WaitForNotificationWithTimeout(patience + kGrace)) return;
+          AERIE_LOG(error, "{}", std::string(CutOff(patience).message()));
           std::_Exit(1);
         }) {}
   ~Watchdog() {
@@ -106,8 +112,9 @@ class Watchdog {
   std::thread thread_;
 };
 
-void Drain(absl::Duration patience, GrpcServer* server, DraftServiceImpl* service,
-           DraftEngine* engine) {
+// DEADLINE_EXCEEDED when calls had to be cut off.
+absl::Status Drain(absl::Duration patience, GrpcServer* server, DraftServiceImpl* service,
+                   DraftEngine* engine) {
   const absl::Time deadline = absl::Now() + patience;
   server->SetServing(false);
   service->DrainStreams();
@@ -115,8 +122,9 @@ void Drain(absl::Duration patience, GrpcServer* server, DraftServiceImpl* servic
   // Streams end once their last reply is written; whatever is still there at the deadline is
   // cancelled.
   server->Shutdown(deadline);
-  AERIE_LOG(info, "drained{}",
-            finished ? "" : "; calls that were open at the deadline were cut off");
+  if (!finished) return CutOff(patience);
+  AERIE_LOG(info, "drained");
+  return absl::OkStatus();
 }
 
 absl::Status Serve(Options options, StopSignal* stop) {
@@ -151,18 +159,19 @@ absl::Status Serve(Options options, StopSignal* stop) {
                  .round_observer = &observer,
                  .rpc_observer = &observer});
   server->SetServing(true);
-  absl::Status status;
+  absl::Status written;
   if (!options.process.port_file.empty()) {
-    status = WritePortFile(options.process.port_file, server->addresses(),
-                           exporter == nullptr ? "" : exporter->address());
+    written = WritePortFile(options.process.port_file, server->addresses(),
+                            exporter == nullptr ? "" : exporter->address());
   }
-  if (status.ok()) {
+  if (written.ok()) {
     AERIE_LOG(info, "ready: drafter {} version {}", spec.name, spec.version);
     stop->Wait();
   }
-  const Watchdog watchdog(options.process.drain_timeout + kGrace);
-  Drain(options.process.drain_timeout, server.get(), &service, &engine);
-  return status;
+  const Watchdog watchdog(options.process.drain_timeout);
+  const absl::Status drained =
+      Drain(options.process.drain_timeout, server.get(), &service, &engine);
+  return written.ok() ? drained : written;
 }
 
 int Main(int argc, char** argv) {

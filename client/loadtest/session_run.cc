@@ -39,8 +39,7 @@ class SessionRun {
   std::unique_ptr<DraftSession> session_;
   int64_t length_ = 0;  // rows of the sequence so far
   AcceptanceTally acceptance_;
-  int64_t committed_ = 0, committed_last_ = 0;  // in all, and by the last verdict
-  int64_t server_length_ = 0;                   // rows that the server held after the last call
+  int64_t committed_ = 0;
   std::vector<int32_t> output_;
   std::optional<int32_t> last_accepted_;  // of the proposal that the next call judges
   bool failed_ = false, away_ = false, at_context_limit_ = false;
@@ -72,9 +71,8 @@ bool SessionRun::Run() {
     if (plan_.stopped() || absl::Now() >= plan_.window.end) break;
     verdict = Round(verdict.committed, /*is_prompt=*/false);
   }
-  // Rows past the server's context were not taken, so the closing call starts where the server stands.
-  Close(at_context_limit_ ? sequence_->Rows(server_length_, length_ + committed_last_).tokens
-                          : verdict.committed.tokens);
+  // Also behind rows that the server's context had no room for: their tokens have been told.
+  Close(verdict.committed.tokens);
   return !away_;
 }
 
@@ -94,7 +92,6 @@ Verdict SessionRun::Round(const RowBatch& batch, bool is_prompt) {
     // Asking again at once would only count errors.
     away_ = absl::IsUnavailable(outcome.status);
   }
-  server_length_ = outcome.length;
   at_context_limit_ = outcome.no_draft_reason == v1::NO_DRAFT_REASON_CONTEXT_LIMIT;
   // The batch may be a view into the sequence, which is about to move on.
   const RowBatch sent = {{}, batch.rows};
@@ -110,7 +107,7 @@ void SessionRun::CountRound(const DraftOutcome& outcome, const Verdict& verdict,
   const auto committed = static_cast<int64_t>(verdict.committed.tokens.size());
   absl::MutexLock lock(&stats_.mutex);
   if (!outcome.status.ok()) stats_.whole.AddError(outcome.status);
-  if (!failed_ && last_accepted_ != outcome.accepted && !at_context_limit_) {
+  if (!failed_ && last_accepted_ != outcome.accepted) {
     const auto words = [](std::optional<int32_t> a) { return a ? absl::StrCat(*a) : "nothing"; };
     stats_.whole.AddDifference(absl::StrCat("a round's accepted tokens: the session counted ",
                                             words(last_accepted_), ", the server ",
@@ -124,7 +121,6 @@ void SessionRun::CountRound(const DraftOutcome& outcome, const Verdict& verdict,
   }
   // As the server counts: what follows a proposal is output, what came before it is prompt.
   if (acceptance_.drafts() > 0) committed_ += committed;
-  committed_last_ = committed;
   output_.insert(output_.end(), verdict.committed.tokens.begin(), verdict.committed.tokens.end());
   stats_.recent_tokens += committed;
   if (!is_prompt) stats_.recent_rounds.Record(end - start);

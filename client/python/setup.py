@@ -25,8 +25,8 @@ def contract_root() -> pathlib.Path:
         if (root / CONTRACT).is_file():
             return root
     sys.exit(
-        f"aerie-draft: {CONTRACT} is in neither {roots[0]} nor {roots[1]}; expected a checkout of the "
-        "repository or a source distribution; build from one of these"
+        f"aerie-draft: {CONTRACT} is in neither {roots[0]} nor {roots[1]}; expected a checkout of "
+        "the repository or a source distribution; build from one of these"
     )
 
 
@@ -44,17 +44,24 @@ def generate_stubs(package: pathlib.Path) -> None:
     arguments = [f"-I{root}", f"-I{well_known}"]
     arguments += [f"--{kind}_out={scratch}" for kind in ("python", "pyi", "grpc_python")]
     if protoc.main(["protoc", *arguments, CONTRACT]) != 0:
-        sys.exit(f"aerie-draft: protoc refused {root / CONTRACT}; its messages are above; mend the contract")
+        sys.exit(
+            f"aerie-draft: protoc refused {root / CONTRACT}; expected a contract that it reads; "
+            "its messages are above; mend the contract"
+        )
     for stub in sorted((scratch / "aerie" / "v1").iterdir()):
         # Flat and relative: a top-level `aerie` package on the path belongs to somebody else.
-        text = re.sub(r"^from aerie\.v1 import", "from . import", stub.read_text(), flags=re.MULTILINE)
+        text = re.sub(
+            r"^from aerie\.v1 import", "from . import", stub.read_text(), flags=re.MULTILINE
+        )
         (package / stub.name).write_text(text)
-    (package / "__init__.py").write_text('"""Generated from aerie/v1/draft.proto. Not for editing."""\n')
+    (package / "__init__.py").write_text(
+        '"""Generated from aerie/v1/draft.proto. Not for editing."""\n'
+    )
     shutil.rmtree(scratch)
 
 
 class BuildPy(build_py):
-    """Adds the stubs to what is built. No list of packages names them: here they do not exist yet."""
+    """Adds the stubs to what is built. No list of packages names them: they do not exist yet."""
 
     def run(self):
         super().run()
@@ -66,7 +73,9 @@ class Sdist(sdist):
     """Puts the contract into the source distribution and leaves the stubs out of it."""
 
     def make_release_tree(self, base_dir, files):
-        super().make_release_tree(base_dir, [f for f in files if "_proto" not in pathlib.Path(f).parts])
+        super().make_release_tree(
+            base_dir, [f for f in files if "_proto" not in pathlib.Path(f).parts]
+        )
         copy = pathlib.Path(base_dir) / "proto" / CONTRACT
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(contract_root() / CONTRACT, copy)

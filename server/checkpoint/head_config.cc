@@ -266,54 +266,6 @@ class Resolver {
 
 }  // namespace
 
-std::vector<Setting> HeadSpec::Settings() const {
-  std::vector<Setting> settings;
-  const auto add = [&settings](std::string name, const auto& sourced) {
-    settings.push_back({std::move(name), absl::StrCat(sourced.value), sourced.source});
-  };
-  add("hidden_size", hidden_size);
-  add("target_hidden_size", target_hidden_size);
-  add("intermediate_size", intermediate_size);
-  add("num_heads", num_heads);
-  add("num_kv_heads", num_kv_heads);
-  add("head_dim", head_dim);
-  add("vocab_size", vocab_size);
-  add("draft_vocab_size", draft_vocab_size);
-  add("rms_norm_eps", rms_norm_eps);
-  add("rope_type", rope.type);
-  add("rope_theta", rope.theta);
-  settings.push_back({"wiring", wiring.value.ToString(), wiring.source});
-  settings.insert(settings.end(), fixed.begin(), fixed.end());
-  return settings;
-}
-
-std::optional<TargetSpec> ReadTargetSpec(absl::string_view config_json, Complaints& complaints) {
-  const size_t before = complaints.list().size();
-  const ConfigView config(config_json, "target's config.json", complaints);
-  TargetSpec target;
-  const struct {
-    absl::string_view key;
-    int32_t TargetSpec::*field;
-  } rows[] = {{"num_hidden_layers", &TargetSpec::num_layers},
-              {"hidden_size", &TargetSpec::hidden_size},
-              {"vocab_size", &TargetSpec::vocab_size}};
-  for (const auto& row : rows) {
-    // Wrappers of several modalities keep their language model's settings one level down.
-    std::string key(row.key);
-    if (!config.Has(key)) key = absl::StrCat("text_config.", row.key);
-    const auto value = config.Int(key);
-    if (value.has_value() && *value >= 1 && *value <= kMaxExtent) {
-      target.*row.field = static_cast<int32_t>(*value);
-    } else if (complaints.list().size() == before || config.Has(key)) {
-      complaints.Add(absl::StrCat("target's config.json has ", row.key, " ", config.Text(key),
-                                  "; expected 1..", kMaxExtent,
-                                  "; check that the folder is the target's"));
-    }
-  }
-  if (complaints.list().size() != before) return std::nullopt;
-  return target;
-}
-
 HeadSpec ResolveHeadSpec(absl::string_view config_json, absl::Span<const TensorSpan> tensors,
                          const TargetSpec& target, const HeadConfigOptions& options,
                          Complaints& complaints) {

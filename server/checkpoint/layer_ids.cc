@@ -61,10 +61,10 @@ Sourced<Wiring> ResolveWiring(const std::optional<std::vector<int32_t>>& ids, ab
   // Engines capture in ascending order whatever the list says, so the order of any other list is
   // anyone's guess.
   if (!std::is_sorted(read.begin(), read.end())) {
-    complaints.Add(absl::StrCat(
-        "the wiring (", source, ") names ", Listed(read),
-        ", not in ascending order; expected ascending ids, the order in which engines "
-        "concatenate; sort them if the head was trained so"));
+    complaints.Add(
+        absl::StrCat("the wiring (", source, ") names ", Listed(read),
+                     ", not in ascending order; expected ascending ids, the order in which engines "
+                     "concatenate; sort them if the head was trained so"));
     return {};
   }
   absl::StatusOr<Wiring> wiring = Wiring::FromLayerIds(read, reading, num_layers);

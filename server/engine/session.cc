@@ -94,6 +94,7 @@ void Session::Settle(int64_t base, absl::Span<const int32_t> tokens,
   // A worker runs ahead of our rows only past the context limit, and the call that went there
   // settled the proposal.
   AERIE_CHECK(base <= row) << base << " is past the proposal at " << row;
+  AERIE_CHECK(row <= static_cast<int64_t>(tokens_.size())) << "tokens before it were forgotten";
   const auto resent = std::min(static_cast<int64_t>(tokens.size()), row - base);
   if (!std::equal(tokens.begin(), tokens.begin() + resent, tokens_.begin() + base)) {
     settlement->unreported = LoseProposal(UnreportedReason::kRollback);

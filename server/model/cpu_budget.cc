@@ -56,6 +56,15 @@ CpuBudget FindCpuBudget() {
   return budget;
 }
 
+CpuBudget ThreadsFor(int64_t step_bytes, CpuBudget budget) {
+  constexpr int64_t kBytesPerThread = 32 << 20;  // 2 to 3 ms of one thread's reading
+  const int64_t worth = std::max<int64_t>(1, step_bytes / kBytesPerThread);
+  if (worth >= budget.threads) return budget;
+  return {static_cast<int32_t>(worth),
+          absl::StrCat(budget.source, " allows ", budget.threads,
+                       ", one is used for each 32 MiB of weights of a step")};
+}
+
 std::optional<double> CpusFromCpuMax(absl::string_view text) {
   const std::vector<absl::string_view> parts =
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());

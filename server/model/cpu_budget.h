@@ -21,6 +21,11 @@ struct CpuBudget {
 // From the affinity of the calling thread and the cgroup's quota; at least 1.
 CpuBudget FindCpuBudget();
 
+// How many of them a drafter should use whose step reads `step_bytes` of weights. A step is a chain
+// of small products between which threads wait for each other, so a small drafter gains little by
+// more of them and loses much when the CPUs have other work: a target's worker on the same machine.
+CpuBudget ThreadsFor(int64_t step_bytes, CpuBudget budget);
+
 // CPUs that a cgroup v2 `cpu.max` allows: "150000 100000" is 1.5. nullopt for "max ..." and for
 // anything malformed.
 std::optional<double> CpusFromCpuMax(absl::string_view text);

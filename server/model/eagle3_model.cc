@@ -40,9 +40,9 @@ DTypeChoice ChooseDType(ComputeDType asked) {
            "auto: this CPU has no bfloat16 products (avx512_bf16 or amx_bf16)"}};
 }
 
-CpuBudget ChooseThreads(int32_t asked) {
+CpuBudget ChooseThreads(int32_t asked, int64_t step_bytes) {
   if (asked > 0) return {asked, "flag --threads"};
-  CpuBudget budget = FindCpuBudget();
+  CpuBudget budget = ThreadsFor(step_bytes, FindCpuBudget());
   budget.source = absl::StrCat("auto: ", budget.source);
   return budget;
 }
@@ -118,14 +118,13 @@ absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& ch
                                                             const ModelOptions& options) {
   AERIE_RETURN_IF_ERROR(options.Validate());
   const DTypeChoice dtype = ChooseDType(options.dtype);
-  const CpuBudget threads = ChooseThreads(options.threads);
   using Result = absl::StatusOr<std::unique_ptr<Eagle3Model>>;
   AERIE_ASSIGN_OR_RETURN(
       std::unique_ptr<Eagle3Model> model, CatchTorch("loading the weights", [&]() -> Result {
         const c10::InferenceMode no_gradients;
-        at::set_num_threads(threads.threads);
         Eagle3Net net(checkpoint, dtype.type);
         AERIE_RETURN_IF_ERROR(net.CheckFinite());
+        const CpuBudget threads = ChooseThreads(options.threads, net.step_bytes());
         DrafterSpec spec = MakeSpec(checkpoint, net, options, dtype.setting, threads);
         return std::make_unique<Eagle3Model>(std::move(spec), std::move(net),
                                              checkpoint.draft_to_target, threads.threads,

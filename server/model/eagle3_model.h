@@ -24,7 +24,7 @@ enum class ComputeDType {
 struct ModelOptions {
   std::string device = "cpu";  // the only one
   ComputeDType dtype = ComputeDType::kAuto;
-  int32_t threads = 0;  // of one pass, 1..1024; 0: what affinity and the cgroup's CPU quota allow
+  int32_t threads = 0;  // of one pass, 1..1024; 0: what affinity, quota and size make worth while
   int32_t max_sessions = 1024;  // slots; >= 1
 
   // INVALID_ARGUMENT that names the flag and the value.

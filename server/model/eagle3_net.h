@@ -38,6 +38,8 @@ class Eagle3Net {
 
   at::ScalarType dtype() const { return dtype_; }
   int64_t weight_bytes() const;
+  // Of the weights that every step reads: all but the embedding.
+  int64_t step_bytes() const { return weight_bytes() - static_cast<int64_t>(embedding_.nbytes()); }
   // FAILED_PRECONDITION naming the first weight that holds NaN or an infinite value.
   absl::Status CheckFinite() const;
   KvShape kv_shape() const;

@@ -149,6 +149,18 @@ absl::Status FakeDraftService::CommitRows(const v1::DraftRequest& request, FakeS
   }
   response->set_seq(request.seq());
   const int rows = request.token_ids_size();
+  AERIE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                         rpc::DecodeTokens(request.token_ids(), kVocabulary, "token_ids"));
+  if (base < held) {
+    session->proposal = DraftTree();
+  } else {
+    const bool drafted_before = session->record.spec_steps > 0 || !session->proposal.empty();
+    std::optional<int32_t> accepted;
+    Judge(tokens, session, &accepted);
+    if (accepted.has_value()) response->set_accepted(static_cast<uint32_t>(*accepted));
+    if (drafted_before) session->record.completion_tokens += rows;
+  }
+  // Tokens count even where there is no room for their rows.
   if (base + static_cast<size_t>(rows) > limits.max_context()) {
     response->set_length(static_cast<uint32_t>(held));
     response->set_no_draft_reason(v1::NO_DRAFT_REASON_CONTEXT_LIMIT);
@@ -158,18 +170,8 @@ absl::Status FakeDraftService::CommitRows(const v1::DraftRequest& request, FakeS
   AERIE_ASSIGN_OR_RETURN(const HiddenRows states,
                          rpc::DecodeHiddenStates(request.hidden_states(), rows, width));
   const size_t row_bytes = width * DTypeSize(states.dtype());
-  if (base < held) session->proposal = DraftTree();
   session->tokens.resize(base);
   session->bytes.resize(base * row_bytes);
-  AERIE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
-                         rpc::DecodeTokens(request.token_ids(), kVocabulary, "token_ids"));
-  if (base == held) {
-    std::optional<int32_t> accepted;
-    const bool drafted_before = session->record.spec_steps > 0 || !session->proposal.empty();
-    Judge(tokens, session, &accepted);
-    if (accepted.has_value()) response->set_accepted(static_cast<uint32_t>(*accepted));
-    if (drafted_before) session->record.completion_tokens += rows;
-  }
   session->tokens.insert(session->tokens.end(), tokens.begin(), tokens.end());
   session->bytes.append(states.bytes());
   for (uint32_t depth = 0; depth < request.k(); ++depth) {

@@ -62,7 +62,7 @@ def replay(stub, pb, manifest, sequence, k):
     return accepted, record
 
 
-@pytest.mark.parametrize("k", range(1, 7))
+@pytest.mark.parametrize("k", [1, 3, 6])
 def test_the_accept_length_is_that_of_the_heads_readme(server, pb, connect, manifest, recording, k):
     stub = connect(server.address)
     accepted = []

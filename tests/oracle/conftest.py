@@ -127,3 +127,16 @@ def case_of(tmp_path_factory):
         return cases[name]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def served(binaries, case_of):
+    """(variant, dtype) -> the server's chain: logits [depths, Vd], tokens; each is run once."""
+    known = {}
+
+    def draft(name: str, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+        if (name, dtype) not in known:
+            known[name, dtype] = case_of(name).server(binaries, dtype)
+        return known[name, dtype]
+
+    return draft

@@ -49,12 +49,17 @@ class Head:
         if config.fc_norm and not norms:
             raise ValueError("fc_norm is set but the head has no tensor fc_norm.0.weight")
         self.fc_norms = [self._take(name, None) for name in norms if config.fc_norm]
+        if self.fc_norms and sum(map(len, self.fc_norms)) != self.fc.shape[1]:
+            raise ValueError(f"{norms} do not cover the {self.fc.shape[1]} columns of fc.weight")
         count = 1 + max(int(n.split(".")[1]) for n in weights if n.startswith("layers."))
-        self.layers = [_Layer(self._take, config, index) for index in range(count)]
+        qk_norm = any(name.endswith(("q_norm.weight", "k_norm.weight")) for name in weights)
+        self.layers = [_Layer(self._take, config, index, qk_norm) for index in range(count)]
         self.final_norm = self._take("norm.weight", hidden)
         if "lm_head.weight" in weights:
             rows = len(self.embedding) if self.d2t is None else len(self.d2t)
             self.lm_head = self._take("lm_head.weight", rows, hidden)
+        elif self.d2t is not None:
+            raise ValueError("the head has no lm_head.weight; only a full vocabulary can borrow it")
         else:  # the target's, or the head's own embedding where the two are tied
             tied = "embed_tokens.weight" in weights
             self.lm_head = self.embedding if tied else target_lm_head
@@ -199,7 +204,7 @@ class Head:
 class _Layer:
     """The float64 tensors of one decoder layer; what a variant lacks is None."""
 
-    def __init__(self, take, config: HeadConfig, index: int):
+    def __init__(self, take, config: HeadConfig, index: int, qk_norm: bool):
         c, hidden, at = config, config.hidden_size, f"layers.{index}."
         width = 2 * hidden if index == 0 else hidden
         self.hidden_norm = take(at + "hidden_norm.weight", hidden) if index == 0 else None
@@ -217,8 +222,8 @@ class _Layer:
         for name, size in (("q", query), ("k", kv), ("v", kv), ("o", hidden)):
             bias = take(attention + name + "_proj.bias", size, optional=True)
             setattr(self, name + "_bias", bias)
-        for name in ("q", "k"):
-            norm = take(attention + name + "_norm.weight", c.head_size, optional=True)
+        for name in ("q", "k"):  # all of them or none
+            norm = take(attention + name + "_norm.weight", c.head_size, optional=not qk_norm)
             setattr(self, name + "_norm", norm)
         self.post_norm = take(at + "post_attention_layernorm.weight", hidden)
         self.gate_proj = take(at + "mlp.gate_proj.weight", None, hidden)

@@ -68,6 +68,12 @@ def tensor_names(path: pathlib.Path) -> list[str]:
         return list(file.keys())
 
 
+def stored_dtypes(path: pathlib.Path) -> dict[str, str]:
+    """By name: "BF16", "I64", ..."""
+    header, _ = _header(path)
+    return {name: entry["dtype"] for name, entry in header.items() if name != "__metadata__"}
+
+
 def read_tensor(path: pathlib.Path, name: str) -> np.ndarray:
     """One tensor; bf16 and fp8 come back as float32, every other dtype as it is."""
     with safe_open(path, framework="np") as file:

@@ -92,19 +92,6 @@ def test_spelling_changes_nothing(case_of, compare, one, other):
 # --- The server ---
 
 
-@pytest.fixture(scope="module")
-def served(binaries, case_of):
-    """(variant, dtype) -> the server's chain; each is run once."""
-    known = {}
-
-    def draft(name: str, dtype: str):
-        if (name, dtype) not in known:
-            known[name, dtype] = case_of(name).server(binaries, dtype)
-        return known[name, dtype]
-
-    return draft
-
-
 @pytest.mark.variants
 @pytest.mark.parametrize("name", VARIANTS)
 def test_server_logits_equal_the_reference(served, case_of, compare, name):

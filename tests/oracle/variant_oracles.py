@@ -94,7 +94,7 @@ def judges(oracle: str, plan: HeadPlan) -> bool:
         and plan.captures == 3
         and plan.layers == 1
         and (kind != "yarn" or "mscale" in rope)
-        and not (plan.qk_norm or plan.qkv_bias or plan.norm_before_fc)
+        and not (plan.qk_norm or plan.qkv_bias or plan.norm_before_fc or plan.aux_norm_names)
         and not (plan.norm_before_residual or plan.norm_output)
     )
 

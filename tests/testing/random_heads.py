@@ -29,22 +29,22 @@ from head_variants import FULL_SIZE, SHARDS, VARIANTS
 DEFAULT_SEED = 20
 
 
-def _write_json(path: pathlib.Path, value: dict) -> None:
+def write_json(path: pathlib.Path, value: dict) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n")
 
 
 def make_head(folder: pathlib.Path, plan: HeadPlan, seed: int = DEFAULT_SEED, shards: int = 1) -> int:
     """Writes config.json and weights; returns the bytes of the weights."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write_json(folder / "config.json", head_config(plan))
-    tensors = [tensor.renamed(_spelt(plan, tensor.name)) for tensor in head_tensors(plan, seed)]
+    write_json(folder / "config.json", head_config(plan))
+    tensors = [tensor.renamed(stored_name(plan, tensor.name)) for tensor in head_tensors(plan, seed)]
     return stream.write_folder(folder, tensors, shards)
 
 
-def _spelt(plan: HeadPlan, name: str) -> str:
-    """spell() for the scales of a tensor too."""
-    suffix = name[name.rindex(".weight") + 7 :] if ".weight_scale" in name else ""
-    return spell(plan, name.removesuffix(suffix)) + suffix if suffix else spell(plan, name)
+def stored_name(plan: HeadPlan, name: str) -> str:
+    """The name in the file of a tensor with this plain name, or of its scales."""
+    stem, found, scale = name.partition(".weight_scale")
+    return spell(plan, stem + ".weight") + found[7:] + scale if found else spell(plan, name)
 
 
 def make_target(folder: pathlib.Path, plan: HeadPlan, seed: int = DEFAULT_SEED) -> None:
@@ -76,7 +76,7 @@ def make_target(folder: pathlib.Path, plan: HeadPlan, seed: int = DEFAULT_SEED) 
         }
     else:
         config = text_config
-    _write_json(folder / "config.json", config)
+    write_json(folder / "config.json", config)
     tensors = [embedding(plan, seed, names[0], plan.target_hidden, "target")]
     if plan.target_lm_head:
         shape = (plan.vocab, plan.target_hidden)

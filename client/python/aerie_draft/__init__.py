@@ -4,7 +4,7 @@
 server comes and goes; `aerie_draft.transformers` (an extra) runs a Hugging Face model on top.
 """
 
-from aerie_draft.client import DraftClient, DraftSession
+from aerie_draft.client import DraftClient
 from aerie_draft.dtypes import DType, bf16_to_float, encode_rows, float_to_bf16
 from aerie_draft.errors import (
     AerieError,
@@ -20,6 +20,7 @@ from aerie_draft.errors import (
     Unavailable,
 )
 from aerie_draft.sequence import Availability, DraftedSequence
+from aerie_draft.session import DraftSession
 from aerie_draft.values import (
     AcceptanceRecord,
     DrafterInfo,

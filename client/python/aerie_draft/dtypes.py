@@ -70,10 +70,12 @@ def encode_rows(rows: np.ndarray, dtype: DType) -> np.ndarray:
         return np.ascontiguousarray(rows, dtype.storage)
     if not np.issubdtype(rows.dtype, np.floating):
         raise ValueError(
-            f"hidden states have dtype {rows.dtype}; expected a floating-point dtype or uint16 bf16 "
-            "words; convert them"
+            f"hidden states have dtype {rows.dtype}; expected a floating-point dtype or uint16 "
+            "bf16 words; convert them"
         )
     if dtype is DType.BFLOAT16:
         return np.ascontiguousarray(float_to_bf16(rows), dtype.storage)
-    with np.errstate(over="ignore"):  # What leaves fp16's range turns infinite: the server names it.
+    with np.errstate(
+        over="ignore"
+    ):  # What leaves fp16's range turns infinite: the server names it.
         return np.ascontiguousarray(rows, dtype.storage)

@@ -1,4 +1,4 @@
-"""Greedy verification of a chain: what the target keeps, and where the text ends. Pure functions."""
+"""Greedy verification of a chain: what the target keeps, where the text ends. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def verify_chain(draft: Sequence[int], choices: Sequence[int]) -> tuple[int, lis
     return accepted, [*draft[:accepted], choices[accepted]]
 
 
-def cut(
-    tokens: Sequence[int], eos_ids: Collection[int], room: int
-) -> tuple[list[int], bool]:
+def cut(tokens: Sequence[int], eos_ids: Collection[int], room: int) -> tuple[list[int], bool]:
     """The tokens that plain decoding would also have made, and whether the text ends with them.
 
     An end-of-sequence token is kept and all behind it dropped; so is all that exceeds `room`.

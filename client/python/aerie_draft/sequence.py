@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import grpc
 import numpy as np
 
-from aerie_draft.client import DraftClient, DraftSession
+from aerie_draft.client import DraftClient
 from aerie_draft.dtypes import encode_rows
 from aerie_draft.errors import (
     AerieError,
@@ -27,6 +27,7 @@ from aerie_draft.errors import (
     SessionUnknown,
     Unavailable,
 )
+from aerie_draft.session import DraftSession
 from aerie_draft.values import AcceptanceRecord, Manifest, Proposal, common_prefix
 
 # A resend can itself be told to resend (the session's lease may run out between two calls), but a
@@ -107,7 +108,7 @@ class DraftedSequence:
         return len(self._tokens)
 
     def commit(self, tokens: Sequence[int], rows: np.ndarray) -> None:
-        """Adds rows: states of the next positions, and of each the token that follows. Sends nothing."""
+        """Adds rows: states of the next positions, of each the token that follows. Sends nothing."""
         encoded = encode_rows(rows, self._manifest.dtype)
         if encoded.shape != (len(tokens), self._manifest.row_width):
             raise ValueError(

@@ -43,7 +43,7 @@ class UnaryTransport:
 
 
 class StreamTransport:
-    """All calls on one DraftStream, opened by the first of them and again after it broke. Any thread."""
+    """All calls on one DraftStream, opened by the first and again after it broke. Any thread."""
 
     sessions_survive_reconnect = False
 

@@ -55,13 +55,17 @@ def boundaries_from_layer_ids(
     """
     if not isinstance(convention, LayerIdConvention):
         raise TypeError(
-            f"the layer-id convention is {convention!r}; expected a LayerIdConvention; say whether an "
-            "id names the input or the output of its layer"
+            f"the layer-id convention is {convention!r}; expected a LayerIdConvention; say whether "
+            "an id names the input or the output of its layer"
         )
     if not ids:
-        raise ValueError("no layer ids; expected at least one; give the ids that the head's file lists")
+        raise ValueError(
+            "no layer ids; expected at least one; give the ids that the head's file lists"
+        )
     if len(set(ids)) != len(ids):
-        raise ValueError(f"layer ids {list(ids)} repeat an id; expected distinct ones; correct the list")
+        raise ValueError(
+            f"layer ids {list(ids)} repeat an id; expected distinct ones; correct the list"
+        )
     shift = 1 if convention is LayerIdConvention.OUTPUT_OF_LAYER else 0
     highest = num_layers - shift
     for layer_id in ids:
@@ -95,7 +99,7 @@ def engine_convention(engine: str) -> LayerIdConvention:
     except KeyError:
         raise ValueError(
             f"engine {engine!r} has no single layer-id convention known here; expected one of "
-            f"{', '.join(sorted(ENGINE_CONVENTIONS))}; pass a LayerIdConvention that you have verified"
+            f"{', '.join(sorted(ENGINE_CONVENTIONS))}; pass a LayerIdConvention that you verified"
         ) from None
 
 
@@ -124,13 +128,13 @@ def hidden_states_index(capture: Capture, num_layers: int) -> int:
         return num_layers
     if capture.boundary == num_layers:
         raise ValueError(
-            f"the drafter wants boundary {num_layers} of a target of {num_layers} layers, before the "
-            f"final norm; output_hidden_states gives that place only after the norm; use a drafter "
+            f"the drafter wants boundary {num_layers} of a target of {num_layers} layers, before "
+            f"the final norm; output_hidden_states gives that place only after the norm; use a drafter "
             f"with a lower boundary or with the final norm, or capture by a hook on the last layer"
         )
     if not 0 <= capture.boundary < num_layers:
         raise ValueError(
-            f"{capture} leaves a target of {num_layers} layers; expected 0 .. {num_layers}; check that "
-            "the drafter belongs to this target"
+            f"{capture} leaves a target of {num_layers} layers; expected 0 .. {num_layers}; check "
+            "that the drafter belongs to this target"
         )
     return capture.boundary

@@ -1,42 +1,21 @@
-"""A draft server for tests: the contract's session rules, with a scripted drafter and scripted faults.
+"""A draft server for tests: the contract's session rules, a scripted drafter, scripted faults.
 
-It judges as a real server does: a proposal made when the session had L rows holds tokens for
-positions L+1 .. and is judged once, by the next call that brings tokens for these positions.
+It speaks the real contract over a real port, so what a test sees is what a server would see.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import threading
 from collections.abc import Callable, Sequence
 from concurrent import futures
 
 import grpc
-import numpy as np
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
+from fake_session import Session, judge
 
 # Given the tokens of the rows (positions 1 ..) and k, the tokens to propose.
 Drafter = Callable[[Sequence[int], int], Sequence[int]]
-
-
-@dataclasses.dataclass
-class Session:
-    width: int
-    dtype: int
-    tokens: list[int] = dataclasses.field(default_factory=list)
-    rows: list[bytes] = dataclasses.field(default_factory=list)
-    proposed: tuple[int, list[int]] | None = None
-    seq: int = 0
-    stored: draft_pb2.DraftResponse | None = None
-    record: draft_pb2.AcceptanceRecord = dataclasses.field(
-        default_factory=draft_pb2.AcceptanceRecord
-    )
-
-    def array(self) -> np.ndarray:
-        """Rows as [rows, width] of float32 (from bf16 words)."""
-        words = np.frombuffer(b"".join(self.rows), "<u2").reshape(-1, self.width)
-        return (words.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 class Refusal(Exception):
@@ -45,7 +24,10 @@ class Refusal(Exception):
     def __init__(self, code: grpc.StatusCode, reason: str, **fields):
         self.code = code
         self.detail = draft_pb2.ErrorDetail(
-            code=code.value[0], message=f"{reason} seen; expected not; mend it", reason=reason, **fields
+            code=code.value[0],
+            message=f"{reason} seen; expected not; mend it",
+            reason=reason,
+            **fields,
         )
 
 
@@ -54,7 +36,9 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
 
     def __init__(self, drafter: Drafter = lambda tokens, k: [7] * k, **overrides):
         self.drafter = drafter
-        self.limits = dict(max_k=8, max_rows_per_call=1000, max_message_bytes=1 << 20, max_sessions=9)
+        self.limits = dict(
+            max_k=8, max_rows_per_call=1000, max_message_bytes=1 << 20, max_sessions=9
+        )
         self.limits.update(overrides)
         self.boundaries = [1, 2, 3]
         self.layers, self.hidden, self.vocab = 4, 8, 64
@@ -110,8 +94,11 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         response.limits.session_lease.seconds = 600
         response.build.version = "0.0-fake"
         drafter = response.drafters.add(
-            name="fake", target_num_layers=self.layers, target_hidden_size=self.hidden,
-            vocab_size=self.vocab, draft_vocab_size=self.vocab,
+            name="fake",
+            target_num_layers=self.layers,
+            target_hidden_size=self.hidden,
+            vocab_size=self.vocab,
+            draft_vocab_size=self.vocab,
         )
         for boundary in self.boundaries:
             drafter.captures.add(kind=draft_pb2.CAPTURE_KIND_BOUNDARY, boundary=boundary)
@@ -128,9 +115,7 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         return self._unary(context, self._close, request)
 
     def DraftStream(self, request_iterator, context):
-        handlers = {
-            "open_session": self._open, "draft": self._draft, "close_session": self._close
-        }
+        handlers = {"open_session": self._open, "draft": self._draft, "close_session": self._close}
         for request in request_iterator:
             kind = request.WhichOneof("request")
             response = draft_pb2.DraftStreamResponse(id=request.id)
@@ -157,14 +142,19 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         captured = [c.boundary for c in request.manifest.captures]
         if captured != self.boundaries:
             raise Refusal(
-                grpc.StatusCode.FAILED_PRECONDITION, "MANIFEST_MISMATCH",
-                mismatches=[draft_pb2.FieldMismatch(
-                    field="captures", expected=str(self.boundaries), received=str(captured))],
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "MANIFEST_MISMATCH",
+                mismatches=[
+                    draft_pb2.FieldMismatch(
+                        field="captures", expected=str(self.boundaries), received=str(captured)
+                    )
+                ],
             )
         with self._lock:
             name = next(self._names)
             self.sessions[name] = Session(
-                len(captured) * request.manifest.hidden_size, request.manifest.dtype)
+                len(captured) * request.manifest.hidden_size, request.manifest.dtype
+            )
         response = draft_pb2.OpenSessionResponse(session_id=name)
         response.options.max_k = request.options.max_k or self.limits["max_k"]
         response.lease.seconds = 600
@@ -191,8 +181,10 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         base, new = request.base_length, list(request.token_ids)
         if base > len(session.tokens):
             raise Refusal(
-                grpc.StatusCode.FAILED_PRECONDITION, "BASE_LENGTH_AHEAD",
-                resend_from=len(session.tokens))
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "BASE_LENGTH_AHEAD",
+                resend_from=len(session.tokens),
+            )
         if len(new) > self.limits["max_rows_per_call"]:
             raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "TOO_MANY_ROWS")
         element = 4 if session.dtype == draft_pb2.DATA_TYPE_FLOAT32 else 2
@@ -200,8 +192,7 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         if len(data) != len(new) * row_bytes or request.hidden_states.dtype != session.dtype:
             raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "BYTE_COUNT")
         session.tokens[base:] = new
-        session.rows[base:] = [
-            data[i * row_bytes:(i + 1) * row_bytes] for i in range(len(new))]
+        session.rows[base:] = [data[i * row_bytes : (i + 1) * row_bytes] for i in range(len(new))]
         response = draft_pb2.DraftResponse(seq=request.seq, length=len(session.tokens))
         accepted = judge(session, session.tokens)
         if accepted is not None:
@@ -233,24 +224,3 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         if name not in self.sessions:
             raise Refusal(grpc.StatusCode.NOT_FOUND, "SESSION_UNKNOWN")
         return self.sessions[name]
-
-
-def judge(session: Session, tokens: Sequence[int]) -> int | None:
-    """Of the session's last proposal, once tokens for its positions are there."""
-    if session.proposed is None or len(tokens) <= session.proposed[0]:
-        return None
-    at, proposed = session.proposed
-    session.proposed = None
-    accepted = 0
-    while accepted < min(len(proposed), len(tokens) - at) and (
-        proposed[accepted] == tokens[at + accepted]
-    ):
-        accepted += 1
-    record = session.record
-    record.num_spec_steps += 1
-    record.num_draft_tokens += len(proposed)
-    record.num_accepted_draft_tokens += accepted
-    histogram = record.acceptance_histogram
-    histogram.extend([0] * (accepted + 1 - len(histogram)))
-    histogram[accepted] += 1
-    return accepted

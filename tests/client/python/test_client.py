@@ -23,7 +23,8 @@ def test_server_info_tells_drafters_limits_and_sources(client):
     assert (info.protocol_version, info.version) == (1, "0.0-fake")
     assert info.drafter().captures == aerie_draft.captures_at([1, 2, 3])
     assert info.drafter("fake").settings == (
-        aerie_draft.Setting("rope_theta", "10000", "config.json: rope_theta"),)
+        aerie_draft.Setting("rope_theta", "10000", "config.json: rope_theta"),
+    )
     assert (info.limits.max_k, info.limits.session_lease) == (8, 600.0)
     assert info.dtypes == tuple(DType)
     with pytest.raises(ValueError, match="'other'"):

@@ -103,8 +103,18 @@ def status_bytes(*details):
         ((("other-bin", b"\x01"),), ""),
         ((("grpc-status-details-bin", b"\xff\xff\xff"),), ""),
         ((("grpc-status-details-bin", status_bytes()),), ""),
-        ((("grpc-status-details-bin", status_bytes(draft_pb2.BuildInfo(),
-            draft_pb2.ErrorDetail(code=5, message="server's", reason="DRAINING"))),), "DRAINING"),
+        (
+            (
+                (
+                    "grpc-status-details-bin",
+                    status_bytes(
+                        draft_pb2.BuildInfo(),
+                        draft_pb2.ErrorDetail(code=5, message="server's", reason="DRAINING"),
+                    ),
+                ),
+            ),
+            "DRAINING",
+        ),
     ],
     ids=["none", "another", "garbage", "empty", "behind_another_detail"],
 )
@@ -112,7 +122,10 @@ def test_code_and_message_are_the_rpcs_whatever_the_trailer_holds(trailer, reaso
     error = errors.error_from_rpc(FailedRpc(trailer))
     assert type(error) is aerie_draft.Unavailable
     assert (error.code, error.message, error.reason) == (
-        CODE.UNAVAILABLE, "the proxy's words", reason)
+        CODE.UNAVAILABLE,
+        "the proxy's words",
+        reason,
+    )
 
 
 def test_a_code_of_tomorrow_is_still_an_error():

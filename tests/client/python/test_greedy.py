@@ -32,8 +32,13 @@ def test_verify_chain_wants_one_choice_more_than_draft_tokens():
         ([1, 2], 2, [1, 2], True),
         ([1, 2, 0], 2, [1, 2], True),
     ],
-    ids=["room_left", "all_behind_the_end_is_dropped", "room_cuts", "room_is_used_up",
-         "room_ends_before_the_end_token"],
+    ids=[
+        "room_left",
+        "all_behind_the_end_is_dropped",
+        "room_cuts",
+        "room_is_used_up",
+        "room_ends_before_the_end_token",
+    ],
 )
 def test_cut(tokens, room, kept, ended):
     assert cut(tokens, {0}, room) == (kept, ended)

@@ -110,7 +110,9 @@ def test_rows_of_missed_rounds_follow_with_the_next_call(server, sequence, clock
 def test_the_servers_own_word_decides_how_long_to_wait(server, sequence, clock, availability):
     from google.protobuf.duration_pb2 import Duration
 
-    refuse(server, grpc.StatusCode.RESOURCE_EXHAUSTED, "QUEUE_FULL", retry_after=Duration(seconds=8))
+    refuse(
+        server, grpc.StatusCode.RESOURCE_EXHAUSTED, "QUEUE_FULL", retry_after=Duration(seconds=8)
+    )
     sequence.commit([1], rows(0, 1))
     sequence.propose(1)
     clock.now += 7.9
@@ -145,7 +147,8 @@ def test_a_session_whose_lease_ran_out_is_opened_again(server, sequence):
 def test_a_call_whose_answer_came_too_late_is_sent_over(server, sequence, clock):
     sequence.commit([1], rows(0, 1))
     server.after_draft = lambda request: (_ for _ in ()).throw(
-        Refusal(grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE"))
+        Refusal(grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE")
+    )
     assert sequence.propose(1) is None
     server.after_draft = NO_FAULT
     clock.now += 1

@@ -18,8 +18,15 @@ INPUT, OUTPUT = LayerIdConvention.INPUT_OF_LAYER, LayerIdConvention.OUTPUT_OF_LA
         ([2], INPUT, 2, (2,)),
         ([1], OUTPUT, 2, (2,)),
     ],
-    ids=["output_ids_move_up_by_one", "input_ids_stay", "ambiguous_ids_follow_the_convention",
-         "order_is_kept", "embedding", "before_the_final_norm", "last_layers_output"],
+    ids=[
+        "output_ids_move_up_by_one",
+        "input_ids_stay",
+        "ambiguous_ids_follow_the_convention",
+        "order_is_kept",
+        "embedding",
+        "before_the_final_norm",
+        "last_layers_output",
+    ],
 )
 def test_boundaries_from_layer_ids(ids, convention, layers, boundaries):
     assert boundaries_from_layer_ids(ids, convention, layers) == boundaries
@@ -90,7 +97,9 @@ def test_hidden_states_are_indexed_by_boundary_and_end_with_the_final_norm():
     assert indices == [0, 3, 4]
 
 
-@pytest.mark.parametrize("boundary, message", [(4, "before the final norm"), (5, "leaves a target")])
+@pytest.mark.parametrize(
+    "boundary, message", [(4, "before the final norm"), (5, "leaves a target")]
+)
 def test_a_boundary_that_hidden_states_lack_is_refused(boundary, message):
     with pytest.raises(ValueError, match=message):
         wiring.hidden_states_index(captures_at([boundary])[0], 4)

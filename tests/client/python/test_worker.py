@@ -25,9 +25,17 @@ def tiny_llama(**overrides):
     torch.manual_seed(3)
     config = transformers.LlamaConfig(
         **{
-            **dict(vocab_size=VOCAB, hidden_size=16, intermediate_size=32, num_hidden_layers=4,
-                   num_attention_heads=4, num_key_value_heads=2, initializer_range=0.6,
-                   max_position_embeddings=512, tie_word_embeddings=False),
+            **dict(
+                vocab_size=VOCAB,
+                hidden_size=16,
+                intermediate_size=32,
+                num_hidden_layers=4,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                initializer_range=0.6,
+                max_position_embeddings=512,
+                tie_word_embeddings=False,
+            ),
             **overrides,
         }
     )
@@ -44,9 +52,13 @@ def plain(model):
     """80 tokens of plain greedy decoding by transformers' own loop."""
     with torch.inference_mode():
         output = model.generate(
-            torch.tensor([PROMPT]), max_new_tokens=80, do_sample=False, eos_token_id=None,
-            pad_token_id=0)
-    text = output[0, len(PROMPT):].tolist()
+            torch.tensor([PROMPT]),
+            max_new_tokens=80,
+            do_sample=False,
+            eos_token_id=None,
+            pad_token_id=0,
+        )
+    text = output[0, len(PROMPT) :].tolist()
     assert len(set(text)) > 8, "a text that repeats itself proves little; choose another seed"
     return text
 
@@ -60,7 +72,7 @@ class Liar:
 
     def __call__(self, row_tokens, k):
         first = len(row_tokens) + 1
-        right = self._text[first:first + k]
+        right = self._text[first : first + k]
         right += [0] * (k - len(right))
         return [(t + 1) % VOCAB if self._wrong(first + i) else t for i, t in enumerate(right)]
 
@@ -193,7 +205,8 @@ def test_a_drafter_that_proposes_more_than_asked_changes_nothing(make_worker, pl
 
 def test_a_server_that_dies_midway_costs_drafts_but_no_token(make_worker, plain):
     worker, server = make_worker(
-        Liar(plain, DRAFTERS["irregular"]), availability=Availability(clock=lambda: 0.0))
+        Liar(plain, DRAFTERS["irregular"]), availability=Availability(clock=lambda: 0.0)
+    )
     generation = worker.generate(PROMPT, 60, NEVER)
     rounds = []
     for number, made in enumerate(generation):
@@ -210,7 +223,8 @@ def test_a_server_that_dies_midway_costs_drafts_but_no_token(make_worker, plain)
 
 def test_a_server_that_comes_back_is_used_again(make_worker, plain):
     worker, server = make_worker(
-        Liar(plain, DRAFTERS["always_right"]), k=1, availability=Availability(0.0, 0.0))
+        Liar(plain, DRAFTERS["always_right"]), k=1, availability=Availability(0.0, 0.0)
+    )
     generation = worker.generate(PROMPT, 60, NEVER)
     proposed = []
     for number, made in enumerate(generation):
@@ -230,8 +244,7 @@ def test_a_server_that_comes_back_is_used_again(make_worker, plain):
 
 def test_a_worker_starts_without_a_server_when_it_knows_the_captures(model, plain):
     with aerie_draft.DraftClient("127.0.0.1:1") as client:
-        worker = TargetWorker(
-            model, None, client, 3, captures=aerie_draft.captures_at([1, 2, 3]))
+        worker = TargetWorker(model, None, client, 3, captures=aerie_draft.captures_at([1, 2, 3]))
         _, summary = run(worker.generate(PROMPT, 20, NEVER))
         assert summary.tokens == plain[:20]
         assert worker.availability.failures["Unavailable"] >= 1
@@ -260,15 +273,30 @@ def test_plain_generation_asks_nobody_and_captures_nothing(make_worker, plain):
 
 
 def test_a_sliding_window_target_keeps_what_a_rejection_needs(make_worker):
-    target = transformers.MistralForCausalLM(
-        transformers.MistralConfig(
-            vocab_size=VOCAB, hidden_size=16, intermediate_size=32, num_hidden_layers=4,
-            num_attention_heads=4, num_key_value_heads=2, sliding_window=8,
-            initializer_range=0.6)).float().eval()
+    target = (
+        transformers.MistralForCausalLM(
+            transformers.MistralConfig(
+                vocab_size=VOCAB,
+                hidden_size=16,
+                intermediate_size=32,
+                num_hidden_layers=4,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                sliding_window=8,
+                initializer_range=0.6,
+            )
+        )
+        .float()
+        .eval()
+    )
     with torch.inference_mode():
         text = target.generate(
-            torch.tensor([PROMPT]), max_new_tokens=40, do_sample=False, eos_token_id=None,
-            pad_token_id=0)[0, len(PROMPT):].tolist()
+            torch.tensor([PROMPT]),
+            max_new_tokens=40,
+            do_sample=False,
+            eos_token_id=None,
+            pad_token_id=0,
+        )[0, len(PROMPT) :].tolist()
     worker, _ = make_worker(Liar(text, DRAFTERS["irregular"]), target=target)
     _, summary = run(worker.generate(PROMPT, 40, NEVER))
     assert summary.tokens == text

@@ -253,7 +253,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](TinyHead& h) {
            h.SetD2t({0, 1, 3, 4, 9, 17, 18, 25, 38, 39});
          },
-         "leads outside"},
+         "which t2d leaves out"},
     }),
     [](const auto& test) { return test.param.name; });
 
@@ -264,7 +264,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"TargetHiddenSize", Config("target_hidden_size", "16"), "target_hidden_size is 16"},
         {"IntermediateSize", Config("intermediate_size", "24"), "intermediate_size is 24"},
         {"HeadDim", Config("head_dim", "3"), "head_dim is 3"},
-        {"Heads", Config("num_attention_heads", "5"), "5 heads"},
+        {"Heads", Config("num_attention_heads", "5"), "5 attention heads share"},
         {"NoHeads", Config("num_attention_heads", "null"), "no num_attention_heads"},
         {"NegativeHeads", Config("num_attention_heads", "-4"), "num_attention_heads is -4"},
         {"KvHeadsThatDoNotDivide", Config("num_key_value_heads", "3"), "share 3 key heads"},

@@ -2,6 +2,7 @@
 // counted here beside it.
 #include <algorithm>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <random>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "server/engine/draft_engine.h"
 #include "server/metrics/prometheus_observer.h"
@@ -46,38 +47,31 @@ class EngineMetricsTest : public testing::Test {
   ~EngineMetricsTest() override { engine_.reset(); }
 
   absl::StatusOr<std::string> TryOpen(Manifest manifest = FittingManifest()) {
-    absl::StatusOr<OpenResult> opened = absl::UnknownError("not called");
-    absl::Notification done;
-    engine_->Open(std::move(manifest), {}, [&](absl::StatusOr<OpenResult> result) {
-      opened = std::move(result);
-      done.Notify();
+    std::promise<absl::StatusOr<OpenResult>> answer;
+    engine_->Open(std::move(manifest), {}, [&answer](absl::StatusOr<OpenResult> result) {
+      answer.set_value(std::move(result));
     });
-    done.WaitForNotification();
-    if (!opened.ok()) return opened.status();
+    absl::StatusOr<OpenResult> opened = answer.get_future().get();
+    if (!opened.ok()) return std::move(opened).status();
     return opened->session_id;
   }
 
   absl::StatusOr<DraftResult> TryDraft(DraftCall call) {
-    absl::StatusOr<DraftResult> drafted = absl::UnknownError("not called");
-    absl::Notification done;
-    engine_->Draft(std::move(call), [&](absl::StatusOr<DraftResult> result) {
-      drafted = std::move(result);
-      done.Notify();
+    std::promise<absl::StatusOr<DraftResult>> answer;
+    engine_->Draft(std::move(call), [&answer](absl::StatusOr<DraftResult> result) {
+      answer.set_value(std::move(result));
     });
-    done.WaitForNotification();
-    return drafted;
+    return answer.get_future().get();
   }
 
   AcceptanceRecord Close(const Worker& worker, std::vector<int32_t> final_tokens,
                          SessionEnd end = SessionEnd::kClosed) {
-    absl::StatusOr<AcceptanceRecord> closed = absl::UnknownError("not called");
-    absl::Notification done;
+    std::promise<absl::StatusOr<AcceptanceRecord>> answer;
     engine_->Close(worker.session, std::move(final_tokens), end,
-                   [&](absl::StatusOr<AcceptanceRecord> result) {
-                     closed = std::move(result);
-                     done.Notify();
+                   [&answer](absl::StatusOr<AcceptanceRecord> result) {
+                     answer.set_value(std::move(result));
                    });
-    done.WaitForNotification();
+    const absl::StatusOr<AcceptanceRecord> closed = answer.get_future().get();
     EXPECT_TRUE(closed.ok()) << closed.status();
     return closed.ok() ? *closed : AcceptanceRecord();
   }

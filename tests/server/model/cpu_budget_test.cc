@@ -45,6 +45,14 @@ TEST(CpuBudgetTest, ThereIsAlwaysAThread) {
   EXPECT_NE(FindCpuBudget().source, "");
 }
 
+TEST(CpuBudgetTest, ASmallDrafterUsesFewThreads) {
+  const CpuBudget budget{8, "CPU affinity"};
+  EXPECT_EQ(ThreadsFor(17 << 20, budget).threads, 1);
+  EXPECT_EQ(ThreadsFor(100 << 20, budget).threads, 3);
+  EXPECT_EQ(ThreadsFor(int64_t{1} << 30, budget).threads, 8);
+  EXPECT_EQ(ThreadsFor(int64_t{1} << 30, budget).source, "CPU affinity");
+}
+
 TEST(CpuBudgetTest, BFloat16ProductsAreAFlagOfTheCpu) {
   EXPECT_EQ(BFloat16Flag("flags\t\t: fpu avx512f avx512_bf16 fsrm\n"), "avx512_bf16");
   EXPECT_EQ(BFloat16Flag("processor : 0\nflags\t\t: fpu amx_bf16\n"), "amx_bf16");

@@ -18,7 +18,7 @@ import safetensors_stream as stream
 from head_layouts import head_config, spell
 from head_plans import Fp8, HeadPlan, draft_to_target, head_tensors
 from head_variants import VARIANTS
-from random_heads import DEFAULT_SEED, _spelt, _write_json, make_target
+from random_heads import DEFAULT_SEED, make_target, stored_name, write_json
 from safetensors_stream import Tensor
 
 _PLAIN = VARIANTS["specforge"]
@@ -49,12 +49,12 @@ class Broken:
 def make_broken_pair(folder: pathlib.Path, name: str, seed: int = DEFAULT_SEED) -> Broken:
     broken = BROKEN[name]
     plan = broken.plan
-    tensors = [tensor.renamed(_spelt(plan, tensor.name)) for tensor in head_tensors(plan, seed)]
+    tensors = [tensor.renamed(stored_name(plan, tensor.name)) for tensor in head_tensors(plan, seed)]
     draft = Draft(head_config(plan), {tensor.name: tensor for tensor in tensors})
     broken.edit(draft)
     head = folder / "head"
     head.mkdir(parents=True, exist_ok=True)
-    _write_json(head / "config.json", draft.config)
+    write_json(head / "config.json", draft.config)
     stream.write_folder(head, list(draft.tensors.values()), broken.shards)
     broken.after(head)
     make_target(folder / "target", plan, seed)

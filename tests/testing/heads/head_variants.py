@@ -79,7 +79,7 @@ VARIANTS: dict[str, HeadPlan] = {
     "four_captures": dataclasses.replace(_SPECULATORS, captures=4),
     "five_captures": dataclasses.replace(_SPECULATORS, captures=5),
     "final_norm_capture": HeadPlan(layout="modelopt", use_aux=False, t2d=False),
-    "three_layers": dataclasses.replace(_SPECULATORS, layers=3, norm_before_residual=True),
+    "three_layers": dataclasses.replace(_SPECULATORS, layers=3),
     "two_layers_qk_norm": dataclasses.replace(_SPECULATORS, layers=2, qk_norm=True),
 
     # --- Vocabulary and embedding ---
@@ -97,8 +97,10 @@ VARIANTS: dict[str, HeadPlan] = {
     "rope_dynamic": HeadPlan(max_positions=16, rope={"rope_type": "dynamic", "factor": 4.0}),
     "rope_llama3": HeadPlan(rope_theta=500000.0, rope=_LLAMA3),
     "rope_yarn": HeadPlan(rope=_YARN),
+    # Long enough for both ends of the ramp to lie within the head's channels.
     "rope_yarn_mscale": HeadPlan(rope=_YARN | {
-        "beta_fast": 16, "beta_slow": 2, "mscale": 1.4, "mscale_all_dim": 0.6}),
+        "original_max_position_embeddings": 512, "beta_fast": 16, "beta_slow": 2, "mscale": 1.4,
+        "mscale_all_dim": 0.6}),
     "rope_yarn_attention_factor": HeadPlan(rope=_YARN | {"attention_factor": 1.3}),
     "rope_parameters": dataclasses.replace(_SPECULATORS, rope=_LLAMA3),
     "rope_mrope": HeadPlan(rope={"rope_type": "mrope", "mrope_section": [2, 3, 3]}),

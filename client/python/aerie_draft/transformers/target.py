@@ -54,8 +54,8 @@ class CachedTarget:
             # A recurrent state, for one, has no past to go back to after a rejection.
             raise ValueError(
                 f"the KV cache of {type(self._model).__name__} holds {self.length} positions after "
-                f"{expected} tokens; expected one a token, so that rejected tokens can be forgotten; "
-                "this kind of target cannot be drafted for here"
+                f"{expected} tokens; expected one a token, so that rejected tokens can be "
+                "forgotten; this kind of target cannot be drafted for here"
             )
         picked = output.logits[0, -choices:].argmax(dim=-1).tolist()
         if not self._indices:

@@ -1,9 +1,9 @@
 """A target worker: a Hugging Face model that generates greedily with drafts from Aerie.
 
 One round: the drafter proposes a chain d_1 .. d_k after the newest token; one target forward over
-the newest token and the chain tells what plain decoding would have chosen at each place; the longest
-prefix that agrees is kept, and the target's own next token comes on top. The text is that of plain
-greedy decoding, whatever the drafter says.
+the newest token and the chain tells what plain decoding would have chosen at each place; the
+longest prefix that agrees is kept, and the target's own next token comes on top. The text is that
+of plain greedy decoding, whatever the drafter says.
 """
 
 from __future__ import annotations
@@ -67,17 +67,21 @@ class TargetWorker:
         availability: Availability | None = None,
     ):
         if k < 1:
-            raise ValueError(f"k is {k}; expected at least 1; use generate_plain() to go without drafts")
+            raise ValueError(
+                f"k is {k}; expected at least 1; use generate_plain() to go without drafts"
+            )
         if captures is None:
             info = client.server_info()
             captures = info.drafter(drafter).captures
             if info.limits.max_k and k > info.limits.max_k:
                 raise ValueError(
-                    f"k is {k}; expected at most {info.limits.max_k}, the server's limit; ask for less"
+                    f"k is {k}; expected at most {info.limits.max_k}, the server's limit; ask less"
                 )
         config = model.config.get_text_config()
         for capture in captures:
-            hidden_states_index(capture, config.num_hidden_layers)  # Refuses what cannot be captured.
+            hidden_states_index(
+                capture, config.num_hidden_layers
+            )  # Refuses what cannot be captured.
         self.manifest = Manifest(
             target_id=str(getattr(model.config, "name_or_path", "") or config.model_type)[-200:],
             num_layers=config.num_hidden_layers,

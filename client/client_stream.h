@@ -2,6 +2,9 @@
 //
 // gRPC runs the On... functions on its own threads. Writes go out one at a time in the order of the calls; a caller
 // whose deadline passes leaves, and its late answer is dropped.
+//
+// Must be destroyed on a thread of ours: it holds a reference to the channel, and a channel that ends on one of gRPC's
+// callback threads takes that very thread down with it. So the stream does not keep itself alive.
 #pragma once
 
 #include <deque>
@@ -17,10 +20,12 @@
 
 namespace aerie {
 
-class DraftStream : public grpc::ClientBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse> {
+class ClientStream : public grpc::ClientBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse> {
  public:
-  // Starts the call. The stream keeps itself alive until gRPC is done with it.
-  static std::shared_ptr<DraftStream> Start(v1::DraftService::Stub& stub);
+  // Starts the call.
+  explicit ClientStream(v1::DraftService::Stub& stub);
+  // gRPC must be done with it: IsDone() was true, or Finish() returned.
+  ~ClientStream() override;
 
   // Any thread. As DraftTransport::Exchange.
   absl::StatusOr<v1::DraftStreamResponse> Exchange(
@@ -28,6 +33,8 @@ class DraftStream : public grpc::ClientBidiReactor<v1::DraftStreamRequest, v1::D
 
   // True once the stream takes no more requests.
   bool IsBroken();
+  // True once gRPC has let go of it.
+  bool IsDone();
 
   // Half-closes, waits until `deadline` for the server to end the stream, then cancels it and waits for the end.
   void Finish(absl::Time deadline);
@@ -38,17 +45,15 @@ class DraftStream : public grpc::ClientBidiReactor<v1::DraftStreamRequest, v1::D
     std::optional<absl::StatusOr<v1::DraftStreamResponse>> answer;
   };
 
-  DraftStream() = default;
-
   void OnWriteDone(bool ok) override;
   void OnReadDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
 
+  // The next request, or the half-close behind the last one.
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // No write may start from here on; gRPC may end the call.
   void StopWriting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::shared_ptr<DraftStream> self_;  // reset by OnDone
   grpc::ClientContext context_;
   v1::DraftStreamResponse incoming_;
 
@@ -58,6 +63,7 @@ class DraftStream : public grpc::ClientBidiReactor<v1::DraftStreamRequest, v1::D
   absl::flat_hash_map<uint64_t, Waiter*> waiters_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
 };

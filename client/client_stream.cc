@@ -1,4 +1,4 @@
-#include "client/draft_stream.h"
+#include "client/client_stream.h"
 
 #include <algorithm>
 #include <utility>
@@ -32,18 +32,17 @@ absl::Status TooLate() {
 
 }  // namespace
 
-std::shared_ptr<DraftStream> DraftStream::Start(v1::DraftService::Stub& stub) {
-  std::shared_ptr<DraftStream> stream(new DraftStream());
-  stream->self_ = stream;
-  stub.async()->DraftStream(&stream->context_, stream.get());
+ClientStream::ClientStream(v1::DraftService::Stub& stub) {
+  stub.async()->DraftStream(&context_, this);
   // Requests are written from outside gRPC's callbacks; the hold keeps gRPC from ending the call under them.
-  stream->AddHold();
-  stream->StartRead(&stream->incoming_);
-  stream->StartCall();
-  return stream;
+  AddHold();
+  StartRead(&incoming_);
+  StartCall();
 }
 
-absl::StatusOr<v1::DraftStreamResponse> DraftStream::Exchange(
+ClientStream::~ClientStream() { AERIE_CHECK(IsDone()) << "a stream that gRPC still uses"; }
+
+absl::StatusOr<v1::DraftStreamResponse> ClientStream::Exchange(
     std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) {
   const uint64_t id = request->id();
   Waiter waiter;
@@ -64,34 +63,42 @@ absl::StatusOr<v1::DraftStreamResponse> DraftStream::Exchange(
   return *std::move(waiter.answer);
 }
 
-bool DraftStream::IsBroken() {
+bool ClientStream::IsBroken() {
   absl::MutexLock lock(&mutex_);
   return broken_;
 }
 
-void DraftStream::Finish(absl::Time deadline) {
+bool ClientStream::IsDone() {
   absl::MutexLock lock(&mutex_);
-  if (!broken_ && !half_closed_) {
-    half_closed_ = true;
-    StartWritesDone();
-  }
+  return done_;
+}
+
+void ClientStream::Finish(absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  finishing_ = true;
+  if (!writing_) WriteNext();
   if (mutex_.AwaitWithDeadline(absl::Condition(&done_), deadline)) return;
   context_.TryCancel();
   mutex_.Await(absl::Condition(&done_));
 }
 
-void DraftStream::WriteNext() {
+void ClientStream::WriteNext() {
   writing_ = !outgoing_.empty() && !broken_;
-  if (writing_) StartWrite(outgoing_.front().get());
+  if (writing_) {
+    StartWrite(outgoing_.front().get());
+  } else if (finishing_ && !half_closed_ && !broken_) {
+    half_closed_ = true;
+    StartWritesDone();
+  }
 }
 
-void DraftStream::StopWriting() {
+void ClientStream::StopWriting() {
   if (broken_) return;
   broken_ = true;
   RemoveHold();
 }
 
-void DraftStream::OnWriteDone(bool ok) {
+void ClientStream::OnWriteDone(bool ok) {
   absl::MutexLock lock(&mutex_);
   outgoing_.pop_front();
   // A failed write means a dead stream: the read fails too, and OnDone tells the waiting.
@@ -99,7 +106,7 @@ void DraftStream::OnWriteDone(bool ok) {
   WriteNext();
 }
 
-void DraftStream::OnReadDone(bool ok) {
+void ClientStream::OnReadDone(bool ok) {
   absl::MutexLock lock(&mutex_);
   if (!ok) {
     StopWriting();
@@ -117,14 +124,13 @@ void DraftStream::OnReadDone(bool ok) {
   StartRead(&incoming_);
 }
 
-void DraftStream::OnDone(const grpc::Status& status) {
-  std::shared_ptr<DraftStream> self = std::move(self_);
+void ClientStream::OnDone(const grpc::Status& status) {
   absl::MutexLock lock(&mutex_);
   broken_ = true;
   for (auto& [id, waiter] : waiters_) waiter->answer = EndOfStream(status);
   waiters_.clear();
   outgoing_.clear();
-  done_ = true;
+  done_ = true;  // from here on the owner may destroy this
 }
 
 }  // namespace aerie
