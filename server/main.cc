@@ -2,6 +2,7 @@
 //
 // Exit codes: 0 after a drain, 1 when loading or listening failed or the drain did not end, 2 for a
 // command line that cannot be read.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -35,14 +36,22 @@ namespace {
 
 // Past the drain's deadline, for calls to notice that they have been cancelled.
 constexpr absl::Duration kGrace = absl::Seconds(2);
+// For the last replies to reach their clients.
+constexpr absl::Duration kFlush = absl::Seconds(1);
 
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadModel(const Options& options) {
   CheckpointOptions checkpoint_options;
   checkpoint_options.name = options.drafter.name;
-  checkpoint_options.head.layer_ids = options.drafter.layer_ids;
+  checkpoint_options.embedding_key = options.drafter.embedding_key;
+  checkpoint_options.head = {.layer_ids = options.drafter.layer_ids,
+                             .norm_before_residual = options.drafter.norm_before_residual,
+                             .norm_output = options.drafter.norm_output,
+                             .rope_theta = options.drafter.rope_theta,
+                             .ignored_config_keys = options.drafter.ignored_config_keys};
   AERIE_ASSIGN_OR_RETURN(
       const Checkpoint checkpoint,
       LoadCheckpoint(options.drafter.drafter, options.drafter.target, checkpoint_options));
+  for (const std::string& warning : checkpoint.warnings) AERIE_LOG(warn, "drafter: {}", warning);
 
   ModelOptions model_options;
   model_options.device = options.compute.device;
@@ -118,10 +127,10 @@ absl::Status Drain(absl::Duration patience, GrpcServer* server, DraftServiceImpl
   const absl::Time deadline = absl::Now() + patience;
   server->SetServing(false);
   service->DrainStreams();
-  const bool finished = engine->Drain(deadline);
-  // Streams end once their last reply is written; whatever is still there at the deadline is
-  // cancelled.
-  server->Shutdown(deadline);
+  const bool finished = engine->Drain(deadline) && service->AwaitStreams(deadline);
+  // What is still open now has no end of its own, such as a watch on health, or is past the
+  // deadline.
+  server->Shutdown(std::min(deadline, absl::Now() + kFlush));
   if (!finished) return CutOff(patience);
   AERIE_LOG(info, "drained");
   return absl::OkStatus();

@@ -39,7 +39,8 @@ absl::string_view FieldOf(absl::string_view reason) {
   struct Entry {
     absl::string_view reason, field;
   };
-  static constexpr Entry kFields[] = {
+  // Not constexpr: GCC with -fsanitize=undefined refuses the comparison with null in string_view.
+  static const Entry kFields[] = {
       {kReasonBaseLengthAhead, "base_length"},
       {kReasonByteCount, "hidden_states.data"},
       {kReasonDType, "hidden_states.dtype"},

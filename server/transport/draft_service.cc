@@ -101,8 +101,8 @@ grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerCon
 
 grpc::ServerBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse>*
 DraftServiceImpl::DraftStream(grpc::CallbackServerContext* context) {
-  return aerie::DraftStream::Start(backend_.load(std::memory_order_acquire), limits_,
-                                   DeadlineOf(*context), &streams_);
+  return aerie::DraftStream::Start(backend_.load(std::memory_order_acquire), limits_, context,
+                                   &streams_);
 }
 
 }  // namespace aerie

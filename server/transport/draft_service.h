@@ -23,6 +23,8 @@ class DraftServiceImpl final : public v1::DraftService::CallbackService {
   // Ends every stream with UNAVAILABLE as soon as what it has been asked is answered, and every new
   // one at once. Any thread; does not wait.
   void DrainStreams() { streams_.Drain(); }
+  // Returns once every stream has ended, or at `deadline`; true when all have.
+  bool AwaitStreams(absl::Time deadline) { return streams_.AwaitEmpty(deadline); }
 
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
                                           const v1::GetServerInfoRequest* request,

@@ -6,6 +6,7 @@
 #include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
 #include "server/transport/draft_messages.h"
+#include "server/transport/unary_call.h"
 
 namespace aerie {
 namespace {
@@ -24,17 +25,6 @@ absl::Status Draining() {
       kReasonDraining);
 }
 
-// The end of a stream whose client has gone, as the metrics see it: nobody else does.
-absl::Status Broken(absl::Time deadline) {
-  if (absl::Now() < deadline) {
-    return absl::CancelledError(
-        "the stream broke off; expected a half-close and a read to the end; open a new stream");
-  }
-  return WithReason(absl::DeadlineExceededError("the stream's deadline has passed; expected its "
-                                                "end before; open a new one with a later deadline"),
-                    kReasonDeadline);
-}
-
 // Whose order the reply has to keep; empty: nobody's.
 const std::string& SessionOf(const v1::DraftStreamRequest& message) {
   return message.has_draft() ? message.draft().session_id() : message.close_session().session_id();
@@ -43,9 +33,10 @@ const std::string& SessionOf(const v1::DraftStreamRequest& message) {
 }  // namespace
 
 DraftStreamReactor* DraftStream::Start(const ServiceBackend* backend, const ServiceLimits& limits,
-                                       absl::Time deadline, StreamRegistry* registry) {
+                                       const grpc::CallbackServerContext* context,
+                                       StreamRegistry* registry) {
   if (backend == nullptr) return new RefusedStream();
-  auto stream = std::make_shared<DraftStream>(backend, limits, deadline, registry);
+  auto stream = std::make_shared<DraftStream>(backend, limits, context, registry);
   stream->self_ = stream;
   registry->Add(stream);
   stream->mutex_.Lock();
@@ -54,10 +45,11 @@ DraftStreamReactor* DraftStream::Start(const ServiceBackend* backend, const Serv
 }
 
 DraftStream::DraftStream(const ServiceBackend* backend, const ServiceLimits& limits,
-                         absl::Time deadline, StreamRegistry* registry)
+                         const grpc::CallbackServerContext* context, StreamRegistry* registry)
     : backend_(backend),
       limits_(limits),
-      deadline_(deadline),
+      context_(context),
+      deadline_(DeadlineOf(*context)),
       registry_(registry),
       record_(backend->rpc_observer, {RpcType::kBidiStream, kDraftServiceName, "DraftStream"}) {}
 
@@ -109,6 +101,12 @@ void DraftStream::OnCancel() {
 }
 
 void DraftStream::OnDone() {
+  // Only now it is sure whether the client heard the end: a cancel looks like a half-close until
+  // then.
+  if (context_->IsCancelled()) {
+    final_code_ = absl::Now() < deadline_ ? absl::StatusCode::kCancelled
+                                          : absl::StatusCode::kDeadlineExceeded;
+  }
   record_.Handled(final_code_);
   const std::shared_ptr<DraftStream> self = std::move(self_);  // may delete the stream on return
   registry_->Remove(self);
@@ -201,7 +199,7 @@ void DraftStream::FinishAndUnlock() {
   finished_ = true;
   absl::Status status;
   if (broken_) {
-    status = Broken(deadline_);
+    status = absl::CancelledError("the client has gone");  // nobody reads it
   } else if (!reads_over_) {
     status = Draining();
   }

@@ -23,6 +23,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "aerie/v1/draft.grpc.pb.h"
+#include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/cancel_flag.h"
 #include "server/transport/reply_order.h"
@@ -39,13 +40,14 @@ class DraftStream final : public DraftStreamReactor,
                           public std::enable_shared_from_this<DraftStream> {
  public:
   // Makes the reactor of a new stream; it deletes itself when gRPC is done with it. Without a
-  // backend the stream ends at once: the drafter is loading. `deadline` is the stream's, and so
+  // backend the stream ends at once: the drafter is loading. The stream's deadline is
   // every request's.
   static DraftStreamReactor* Start(const ServiceBackend* backend, const ServiceLimits& limits,
-                                   absl::Time deadline, StreamRegistry* registry);
+                                   const grpc::CallbackServerContext* context,
+                                   StreamRegistry* registry);
 
-  DraftStream(const ServiceBackend* backend, const ServiceLimits& limits, absl::Time deadline,
-              StreamRegistry* registry);
+  DraftStream(const ServiceBackend* backend, const ServiceLimits& limits,
+              const grpc::CallbackServerContext* context, StreamRegistry* registry);
 
   void BeginDrain() override;
 
@@ -93,6 +95,7 @@ class DraftStream final : public DraftStreamReactor,
 
   const ServiceBackend* const backend_;
   const ServiceLimits limits_;
+  const grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone()
   const absl::Time deadline_;
   StreamRegistry* const registry_;
   RpcRecord record_;

@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 
 namespace aerie {
 
@@ -44,6 +45,13 @@ class StreamRegistry {
     }
     // Without the lock: a stream that ends removes itself.
     for (const std::shared_ptr<Drainable>& stream : streams) stream->BeginDrain();
+  }
+
+  // Returns once no stream is open, or at `deadline`; true when none is.
+  bool AwaitEmpty(absl::Time deadline) {
+    absl::MutexLock lock(&mutex_);
+    const auto empty = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return streams_.empty(); };
+    return mutex_.AwaitWithDeadline(absl::Condition(&empty), deadline);
   }
 
  private:

@@ -10,7 +10,7 @@ import threading
 import grpc
 import pytest
 
-from server_process import BINARY, DRAFTER, PATIENCE, ROOT, TARGET, ServerProcess, wait_until
+from server_process import BINARY, DRAFTER, PATIENCE, TARGET, ServerProcess, wait_until
 
 
 def run(*flags, **variables):
@@ -133,6 +133,15 @@ def test_a_signal_ends_streams_with_a_status_and_the_process_with_0(tmp_path, pb
         assert not os.path.exists(f"{tmp_path}/aerie.sock")
 
 
+def test_a_watch_on_health_sees_the_drain_and_does_not_hold_it_up(tmp_path, connect):
+    with ServerProcess(tmp_path, "--drain-timeout", "1h") as server:
+        watch = connect(server.address).channel.unary_stream("/grpc.health.v1.Health/Watch")(b"")
+        assert next(watch) == b"\x08\x01", "SERVING"
+        server.signal()
+        assert next(watch) == b"\x08\x02", "NOT_SERVING"
+        assert server.wait() == 0
+
+
 def many_rows(recording, pb, count):
     """A call of `count` rows, recorded ones again and again: work for a while."""
     sequence = recording.sequences[0]
@@ -221,10 +230,16 @@ def test_a_restarted_server_tells_a_client_to_start_over(tmp_path, pb, connect, 
         assert "row 0" in failure.value.details()
 
 
+def functions_of(library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    return {line.split()[2] for line in lines.splitlines() if " T " in line}
+
+
 def test_the_program_holds_one_copy_of_protobuf():
-    """Two would clash: LibTorch carries one too, in headers that only server/model sees."""
-    libraries = subprocess.run(["ldd", BINARY], capture_output=True, text=True, check=True).stdout
-    assert sum("libprotobuf.so" in line for line in libraries.splitlines()) == 1
-    torch = next(line.split()[2] for line in libraries.splitlines() if "libtorch_cpu" in line)
-    symbols = subprocess.run(["nm", "-D", "--defined-only", torch], capture_output=True, text=True).stdout
-    assert not any(" T _ZN6google8protobuf" in line for line in symbols.splitlines())
+    """LibTorch carries one of its own, which must stay hidden: two that see each other crash."""
+    lines = subprocess.run(["ldd", BINARY], capture_output=True, text=True, check=True).stdout.splitlines()
+    paths = {line.split()[0].split(".so")[0]: line.split()[2] for line in lines if "=>" in line}
+    assert sum("libprotobuf.so" in line for line in lines) == 1
+    protobuf, torch = functions_of(paths["libprotobuf"]), functions_of(paths["libtorch_cpu"])
+    assert len(protobuf) > 1000 and len(torch) > 1000
+    assert not {name for name in protobuf & torch if "google8protobuf" in name}

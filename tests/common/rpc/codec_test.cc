@@ -174,7 +174,7 @@ TEST(CheckFiniteTest, NamesRowAndCaptureOfTheFirstBadValue) {
         -std::numeric_limits<float>::infinity()}) {
     std::vector<float> values(3 * 4, 0.25f);  // three rows, two captures of width 2
     values[1 * 4 + 1] = bad;
-    values[2 * 4 + 3] = bad;
+    values[2 * 4 + 2] = bad;
     const std::string_view bytes(reinterpret_cast<const char*>(values.data()), 48);
     const HiddenRows rows = HiddenRows::Create(DType::kF32, 3, 4, bytes).value();
     const absl::Status status = CheckFinite(rows, 100, wiring, 2);
@@ -184,7 +184,7 @@ TEST(CheckFiniteTest, NamesRowAndCaptureOfTheFirstBadValue) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("boundary 7, element 1"));
 
     const absl::Status last = CheckFinite(rows.Slice(2, 1), 102, wiring, 2);
-    EXPECT_THAT(std::string(last.message()), HasSubstr("final norm, element 1"));
+    EXPECT_THAT(std::string(last.message()), HasSubstr("final norm, element 0"));
     EXPECT_TRUE(CheckFinite(rows.Slice(0, 1), 100, wiring, 2).ok());
   }
 }

@@ -83,9 +83,43 @@ TEST(DraftStreamEndTest, AClientThatVanishesMidRoundLosesItsSessionsAndHurtsNobo
   server.observer().WaitForEnded(1);
   EXPECT_EQ(server.observer().last_ended().end, SessionEnd::kStreamClosed);
   server.rpcs().WaitForHandled("DraftStream", 1);
-  EXPECT_THAT(server.rpcs().Of("DraftStream").handled, ElementsAre(absl::StatusCode::kCancelled));
   ExpectRightDraft(server.stub(), &bystander, 1, 4);
   EXPECT_EQ(server.model().open_slots(), 1);
+}
+
+TEST(DraftStreamEndTest, ACancelledStreamIsCountedAsCancelledAndNotAsEnded) {
+  InProcessServer server;
+  {
+    TestStream stream(server.stub());
+    TestSequence sequence(1);
+    stream.Open(&sequence);
+    stream.Cancel();
+  }
+  server.rpcs().WaitForHandled("DraftStream", 1);
+  EXPECT_THAT(server.rpcs().Of("DraftStream").handled, ElementsAre(absl::StatusCode::kCancelled));
+}
+
+TEST(DraftStreamEndTest, AChainStopsWhenItsStreamIsCancelled) {
+  Gate gate;
+  InProcessOptions options;
+  options.model.before_step = gate.Hook();
+  InProcessServer server(options);
+  // When the server hears of a cancel is the network's choice, so one of many streams is enough.
+  for (uint64_t attempt = 1; attempt <= 100; ++attempt) {
+    TestSequence sequence(attempt);
+    OpenUnary(server.stub(), &sequence);  // not the stream's, so that its end does not close it
+    gate.Close();
+    {
+      TestStream stream(server.stub());
+      stream.SendDraft(sequence.NextRequest(4, 9));
+      gate.WaitUntilReached();
+      stream.Cancel();
+    }
+    gate.Open();
+    server.observer().WaitForRounds(attempt);
+    if (server.observer().last_round().proposed < 9) return;
+  }
+  FAIL() << "no chain was cut";
 }
 
 TEST(DraftStreamEndTest, ADeadlineEndsTheStream) {
@@ -106,6 +140,7 @@ TEST(DraftStreamEndTest, DrainingAnswersTheOpenRoundAndThenEndsTheStream) {
   const uint64_t id = stream.SendDraft(sequence.NextRequest(3, 2));
   gate.WaitUntilReached();
   server.service().DrainStreams();
+  EXPECT_FALSE(server.service().AwaitStreams(absl::InfinitePast()));
   gate.Open();
   const v1::DraftStreamResponse response = stream.Read();
   EXPECT_EQ(response.id(), id);
@@ -129,6 +164,7 @@ TEST(DraftStreamEndTest, DrainingEndsAnIdleStreamAtOnceAndRefusesNewOnes) {
   TestStream late(server.stub());
   EXPECT_THAT(rpc::FromGrpcStatus(late.ReadEnd()),
               Refuses(absl::StatusCode::kUnavailable, kReasonDraining));
+  EXPECT_TRUE(server.service().AwaitStreams(absl::InfiniteFuture()));
 }
 
 TEST(DraftStreamEndTest, ShutdownPastItsDeadlineCancelsWhatIsOpen) {
