@@ -9,8 +9,7 @@ namespace aerie {
 namespace {
 
 double Ratio(int64_t numerator, int64_t denominator) {
-  return denominator == 0 ? 0.0
-                          : static_cast<double>(numerator) / static_cast<double>(denominator);
+  return denominator == 0 ? 0.0 : static_cast<double>(numerator) / static_cast<double>(denominator);
 }
 
 void AddInto(const std::vector<int64_t>& from, std::vector<int64_t>* into) {

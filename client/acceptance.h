@@ -1,7 +1,9 @@
-// What a target worker does with a proposal, and how the outcome is counted. Pure functions and plain sums.
+// What a target worker does with a proposal, and how the outcome is counted. Pure functions and
+// plain sums.
 //
-// Greedy verification compares each draft token with the target's own choice at the same place; what follows the
-// first difference never counts. The token that the target adds itself, the *bonus*, is part of the accept length.
+// Greedy verification compares each draft token with the target's own choice at the same place;
+// what follows the first difference never counts. The token that the target adds itself, the
+// *bonus*, is part of the accept length.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +21,13 @@ struct ChainVerdict {
   std::vector<int32_t> tokens;  // accepted draft tokens and the bonus: what to commit
 };
 
-// `argmax[i]` is the target's choice behind the root (i = 0) or behind draft[i-1]; it has one entry more than `draft`.
-// INVALID_ARGUMENT if it has not.
+// `argmax[i]` is the target's choice behind the root (i = 0) or behind draft[i-1]; it has one entry
+// more than `draft`. INVALID_ARGUMENT if it has not.
 absl::StatusOr<ChainVerdict> VerifyGreedyChain(absl::Span<const int32_t> draft,
                                                absl::Span<const int32_t> argmax);
 
-// Sums over proposals that went to verification. Rounds without a proposal are no drafts and are not added here.
+// Sums over proposals that went to verification. Rounds without a proposal are no drafts and are
+// not added here.
 class AcceptanceTally {
  public:
   // 1 <= proposed, 0 <= accepted <= proposed.
@@ -44,7 +47,8 @@ class AcceptanceTally {
   double AcceptanceRate() const;
   // accepted at i / proposed at i.
   std::vector<double> RateByPosition() const;
-  // accepted at i / accepted at i-1; for i = 0 over proposals. 0 where the position was never reached.
+  // accepted at i / accepted at i-1; for i = 0 over proposals. 0 where the position was never
+  // reached.
   std::vector<double> ConditionalRateByPosition() const;
 
   friend bool operator==(const AcceptanceTally&, const AcceptanceTally&) = default;

@@ -1,4 +1,5 @@
-// What a client and its sessions share: connection, transport, and what the server said about itself.
+// What a client and its sessions share: connection, transport, and what the server said about
+// itself.
 #pragma once
 
 #include <atomic>
@@ -25,13 +26,14 @@ class ClientCore {
   // The deadline of a call that starts now.
   absl::Time Deadline() const;
 
-  // Asks the server once and keeps the answer. FAILED_PRECONDITION: the server speaks another protocol version.
+  // Asks the server once and keeps the answer. FAILED_PRECONDITION: the server speaks another
+  // protocol version.
   absl::StatusOr<std::shared_ptr<const v1::GetServerInfoResponse>> ServerInfo(absl::Time deadline);
   // The server may be another one by now (it restarted): ask again when next needed.
   void ForgetServerInfo();
 
-  // One request and its answer. Repeated after a lost connection, so it must be safe to repeat. Fills in the id.
-  // `attempts`, when given, grows by the number of tries.
+  // One request and its answer. Repeated after a lost connection, so it must be safe to repeat.
+  // Fills in the id. `attempts`, when given, grows by the number of tries.
   absl::StatusOr<v1::DraftStreamResponse> Exchange(std::shared_ptr<v1::DraftStreamRequest> request,
                                                    absl::Time deadline, int* attempts);
 

@@ -8,21 +8,21 @@
 
 namespace aerie {
 
-// How calls travel. A session that was opened on a stream ends with it, so after a lost connection its rows must be
-// sent again; a session opened by unary calls outlives the connection.
+// How calls travel. A session that was opened on a stream ends with it, so after a lost connection
+// its rows must be sent again; a session opened by unary calls outlives the connection.
 enum class TransportKind { kUnary, kStream };
 
 struct ClientOptions {
   TransportKind transport = TransportKind::kUnary;
   // Of one Open, Draft or Close with all its messages, retries and resent rows. > 0
   absl::Duration deadline = absl::Seconds(2);
-  // How long a call waits for a lost connection to come back before it gives up; then calls fail at once until the
-  // connection stands again. Never past the deadline. >= 0
+  // How long a call waits for a lost connection to come back before it gives up; then calls fail at
+  // once until the connection stands again. Never past the deadline. >= 0
   absl::Duration patience = absl::Milliseconds(250);
   // Of one message, both ways; the server's own limit is kept as well. >= 64 KiB
   int64_t max_message_bytes = int64_t{64} << 20;
-  // Pings while idle, so that middleboxes keep the connection and a dead peer is noticed. >= 10 s: servers cut off
-  // clients that ping more often.
+  // Pings while idle, so that middleboxes keep the connection and a dead peer is noticed. >= 10 s:
+  // servers cut off clients that ping more often.
   absl::Duration keepalive = absl::Seconds(20);
 
   // INVALID_ARGUMENT that names the option and the value.

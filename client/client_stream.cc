@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/draft_transport.h"
 #include "common/check.h"
 #include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
@@ -11,8 +12,8 @@
 namespace aerie {
 namespace {
 
-// Why a request got no answer. The end of a stream says nothing about one request, so it is a lost connection to all
-// of them, unless the server refuses everybody and says why.
+// Why a request got no answer. The end of a stream says nothing about one request, so it is a lost
+// connection to all of them, unless the server refuses everybody and says why.
 absl::Status EndOfStream(const grpc::Status& status) {
   if (absl::Status refused = rpc::FromGrpcStatus(status);
       absl::IsUnavailable(refused) && !DetailOf(refused).reason.empty()) {
@@ -23,18 +24,12 @@ absl::Status EndOfStream(const grpc::Status& status) {
       ": ", status.error_message(), "); reconnect and send the session's rows again"));
 }
 
-absl::Status TooLate() {
-  return WithReason(
-      absl::DeadlineExceededError("no answer on the draft stream before the call's deadline; "
-                                  "decode this round without a draft"),
-      kReasonDeadline);
-}
-
 }  // namespace
 
 ClientStream::ClientStream(v1::DraftService::Stub& stub) {
   stub.async()->DraftStream(&context_, this);
-  // Requests are written from outside gRPC's callbacks; the hold keeps gRPC from ending the call under them.
+  // Requests are written from outside gRPC's callbacks; the hold keeps gRPC from ending the call
+  // under them.
   AddHold();
   StartRead(&incoming_);
   StartCall();
@@ -58,7 +53,7 @@ absl::StatusOr<v1::DraftStreamResponse> ClientStream::Exchange(
     // Not yet on its way: spare the server the work. The front may be in gRPC's hands.
     const auto first = outgoing_.begin() + (writing_ ? 1 : 0);
     outgoing_.erase(std::remove(first, outgoing_.end(), request), outgoing_.end());
-    return TooLate();
+    return DeadlinePassed();
   }
   return *std::move(waiter.answer);
 }

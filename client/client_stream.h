@@ -1,10 +1,11 @@
 // One DraftStream call from its start to its end.
 //
-// gRPC runs the On... functions on its own threads. Writes go out one at a time in the order of the calls; a caller
-// whose deadline passes leaves, and its late answer is dropped.
+// gRPC runs the On... functions on its own threads. Writes go out one at a time in the order of the
+// calls; a caller whose deadline passes leaves, and its late answer is dropped.
 //
-// Must be destroyed on a thread of ours: it holds a reference to the channel, and a channel that ends on one of gRPC's
-// callback threads takes that very thread down with it. So the stream does not keep itself alive.
+// Must be destroyed on a thread of ours: it holds a reference to the channel, and a channel that
+// ends on one of gRPC's callback threads takes that very thread down with it. So the stream does
+// not keep itself alive.
 #pragma once
 
 #include <deque>
@@ -20,7 +21,8 @@
 
 namespace aerie {
 
-class ClientStream : public grpc::ClientBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse> {
+class ClientStream
+    : public grpc::ClientBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse> {
  public:
   // Starts the call.
   explicit ClientStream(v1::DraftService::Stub& stub);
@@ -36,7 +38,8 @@ class ClientStream : public grpc::ClientBidiReactor<v1::DraftStreamRequest, v1::
   // True once gRPC has let go of it.
   bool IsDone();
 
-  // Half-closes, waits until `deadline` for the server to end the stream, then cancels it and waits for the end.
+  // Half-closes, waits until `deadline` for the server to end the stream, then cancels it and waits
+  // for the end.
   void Finish(absl::Time deadline);
 
  private:

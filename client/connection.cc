@@ -13,8 +13,9 @@
 namespace aerie {
 namespace {
 
-// A connection can be lost again right after it came back, but one that takes every connection and loses every call
-// (a proxy whose backend is gone) must not be asked for as long as the deadline lasts.
+// A connection can be lost again right after it came back, but one that takes every connection and
+// loses every call (a proxy whose backend is gone) must not be asked for as long as the deadline
+// lasts.
 constexpr int kMaxAttempts = 5;
 
 // Lost, not refused: a server that refuses says why.
@@ -68,7 +69,10 @@ absl::Status Connection::Run(absl::Time deadline, absl::FunctionRef<absl::Status
     const absl::Time until = std::min(deadline, absl::Now() + patience_);
     if (tried == kMaxAttempts || !channel_->WaitForConnected(absl::ToChronoTime(until))) {
       down_.store(true, std::memory_order_relaxed);
-      return status;
+      return absl::UnavailableError(
+          absl::StrCat("no connection to a draft server at ", address_, " (", status.message(),
+                       "); expected one to listen there; start it or mend the address, and decode "
+                       "without drafts until then"));
     }
   }
 }

@@ -1,8 +1,9 @@
 // One connection to a draft server, and what to do when it is lost.
 //
-// Waiting is for the connection itself, never for a timer: gRPC reconnects on its own, and a call goes on as soon as
-// that succeeds. Once a call has waited in vain the connection counts as down, and calls fail at once until it stands
-// again: a worker whose drafter is away loses time once, not in every round.
+// Waiting is for the connection itself, never for a timer: gRPC reconnects on its own, and a call
+// goes on as soon as that succeeds. Once a call has waited in vain the connection counts as down,
+// and calls fail at once until it stands again: a worker whose drafter is away loses time once, not
+// in every round.
 #pragma once
 
 #include <atomic>
@@ -26,9 +27,9 @@ class Connection {
   v1::DraftService::Stub& stub() { return *stub_; }
   const std::string& address() const { return address_; }
 
-  // Runs `attempt`, again after every loss of the connection until `deadline`, and returns the last outcome. `attempt`
-  // must be safe to repeat. A server that answers UNAVAILABLE itself (it is loading or draining) is not asked again.
-  // `attempts`, when given, grows by the number of tries.
+  // Runs `attempt`, again after every loss of the connection until `deadline`, and returns the last
+  // outcome. `attempt` must be safe to repeat. A server that answers UNAVAILABLE itself (it is
+  // loading or draining) is not asked again. `attempts`, when given, grows by the number of tries.
   absl::Status Run(absl::Time deadline, absl::FunctionRef<absl::Status()> attempt, int* attempts);
 
  private:

@@ -41,7 +41,8 @@ struct DraftOutcome {
   v1::NoDraftReason no_draft_reason = v1::NO_DRAFT_REASON_UNSPECIFIED;
   v1::ProposalMethod method = v1::PROPOSAL_METHOD_UNSPECIFIED;
   ServerTiming timing;
-  // Set when the session lacks rows before `base_length` and no RowSource could give them: call again from here.
+  // Set when the session lacks rows before `base_length` and no RowSource could give them: call
+  // again from here.
   std::optional<int64_t> resend_from;
   int attempts = 0;  // messages sent, repeats included
   int resyncs = 0;   // times that lost rows were sent again

@@ -24,8 +24,7 @@ absl::StatusOr<std::shared_ptr<const v1::GetServerInfoResponse>> DraftClient::Se
 
 absl::StatusOr<std::unique_ptr<DraftSession>> DraftClient::Open(Manifest manifest,
                                                                 SessionSettings settings) {
-  auto session =
-      std::make_unique<DraftSession>(core_, std::move(manifest), std::move(settings));
+  auto session = std::make_unique<DraftSession>(core_, std::move(manifest), std::move(settings));
   AERIE_RETURN_IF_ERROR(session->Open(core_->Deadline()));
   return session;
 }

@@ -6,7 +6,8 @@
 //   ... verify outcome.tree (client/acceptance.h), commit, draft again ...
 //   session->Close(tokens committed since the last Draft);
 //
-// No call throws, and none blocks past its deadline: without a server the worker decodes without drafts.
+// No call throws, and none blocks past its deadline: without a server the worker decodes without
+// drafts.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,8 @@
 
 namespace aerie {
 
-// Any thread. Each client has a connection of its own, and on TransportKind::kStream one stream for all its sessions.
+// Any thread. Each client has a connection of its own, and on TransportKind::kStream one stream for
+// all its sessions.
 class DraftClient {
  public:
   // `address` is host:port or unix:PATH. Does not connect yet. INVALID_ARGUMENT: an option, named.
@@ -33,8 +35,8 @@ class DraftClient {
   // As DraftService.OpenSession.
   absl::StatusOr<std::unique_ptr<DraftSession>> Open(Manifest manifest, SessionSettings settings);
 
-  // Stateless: all rows of a sequence in one message, nothing is kept. The rows must fit one message.
-  // As DraftService.Draft.
+  // Stateless: all rows of a sequence in one message, nothing is kept. The rows must fit one
+  // message. As DraftService.Draft.
   DraftOutcome DraftOnce(const Manifest& manifest, absl::Span<const int32_t> tokens,
                          const HiddenRows& rows, int32_t k);
 

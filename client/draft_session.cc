@@ -52,12 +52,10 @@ DraftSession::~DraftSession() {
 absl::Status DraftSession::Open(absl::Time deadline) {
   AERIE_ASSIGN_OR_RETURN(const auto info, core_->ServerInfo(deadline));
   const v1::Limits& limits = info->limits();
-  const RowLimits row_limits = {
-      limits.max_rows_per_call(),
-      std::min<int64_t>(static_cast<int64_t>(limits.max_message_bytes()),
-                        core_->options().max_message_bytes)};
-  const auto row_bytes =
-      manifest_.row_width() * static_cast<int64_t>(DTypeSize(manifest_.dtype));
+  const RowLimits row_limits = {limits.max_rows_per_call(),
+                                std::min<int64_t>(static_cast<int64_t>(limits.max_message_bytes()),
+                                                  core_->options().max_message_bytes)};
+  const auto row_bytes = manifest_.row_width() * static_cast<int64_t>(DTypeSize(manifest_.dtype));
   AERIE_ASSIGN_OR_RETURN(rows_per_call_, RowsPerCall(row_limits, row_bytes));
 
   auto request = std::make_shared<v1::DraftStreamRequest>();

@@ -1,8 +1,9 @@
 // One sequence on the draft server, seen from its target worker.
 //
-// A draft is help, not a need: every call comes back by its deadline, and when it has no proposal it says why and the
-// worker decodes the round alone. Rows that did not reach the server are not lost for good: the next call notices and
-// either fetches them from the RowSource or says in `resend_from` where the worker has to start.
+// A draft is help, not a need: every call comes back by its deadline, and when it has no proposal
+// it says why and the worker decodes the round alone. Rows that did not reach the server are not
+// lost for good: the next call notices and either fetches them from the RowSource or says in
+// `resend_from` where the worker has to start.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,9 @@
 
 namespace aerie {
 
-// Gives rows [first, last) of the sequence, of which the session has lost what it held. The batch must stay valid until
-// the source is asked again or the call that asked returns. A failure ends the call.
+// Gives rows [first, last) of the sequence, of which the session has lost what it held. The batch
+// must stay valid until the source is asked again or the call that asked returns. A failure ends
+// the call.
 using RowSource = std::function<absl::StatusOr<RowBatch>(int64_t first, int64_t last)>;
 
 struct SessionSettings {
@@ -35,8 +37,8 @@ class DraftSession {
  public:
   // Made by DraftClient::Open.
   DraftSession(std::shared_ptr<ClientCore> core, Manifest manifest, SessionSettings settings);
-  // Closes the session if Close() has not, without waiting long; a server that does not hear of it lets its lease run
-  // out.
+  // Closes the session if Close() has not, without waiting long; a server that does not hear of it
+  // lets its lease run out.
   ~DraftSession();
   DraftSession(const DraftSession&) = delete;
   DraftSession& operator=(const DraftSession&) = delete;
@@ -44,11 +46,12 @@ class DraftSession {
   // Opens it on the server. As DraftService.OpenSession.
   absl::Status Open(absl::Time deadline);
 
-  // Commits rows and drafts k tokens. Rows that exceed one message go in several, of which the last one drafts.
+  // Commits rows and drafts k tokens. Rows that exceed one message go in several, of which the last
+  // one drafts.
   DraftOutcome Draft(const DraftInput& input);
 
-  // `final_tokens`: committed since the last Draft, so that the last proposal is judged too. NOT_FOUND: the session
-  // was lost, and its record with it. No call may follow.
+  // `final_tokens`: committed since the last Draft, so that the last proposal is judged too.
+  // NOT_FOUND: the session was lost, and its record with it. No call may follow.
   absl::StatusOr<AcceptanceRecord> Close(absl::Span<const int32_t> final_tokens);
 
   // Changes when a lost session is opened anew; empty while it is lost.

@@ -16,11 +16,15 @@ class DraftTransport {
  public:
   virtual ~DraftTransport() = default;
 
-  // Sends `request`, whose id no other open request has, and waits for its answer, at most until `deadline`. An error
-  // answer is the returned Status, with its ErrorDetail attached. UNAVAILABLE without a reason: the connection was
-  // lost, and the request may or may not have been served. DEADLINE_EXCEEDED: likewise unknown.
+  // Sends `request`, whose id no other open request has, and waits for its answer, at most until
+  // `deadline`. An error answer is the returned Status, with its ErrorDetail attached. UNAVAILABLE
+  // without a reason: the connection was lost, and the request may or may not have been served.
+  // DEADLINE_EXCEEDED: likewise unknown.
   virtual absl::StatusOr<v1::DraftStreamResponse> Exchange(
       std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) = 0;
 };
+
+// DEADLINE_EXCEEDED, reason DEADLINE: what Exchange gives when no answer came in time.
+absl::Status DeadlinePassed();
 
 }  // namespace aerie

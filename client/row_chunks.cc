@@ -7,8 +7,8 @@
 namespace aerie {
 namespace {
 
-// Everything of a message that does not grow with rows: session id or manifest (its texts are at most a few hundred
-// bytes), seq, base_length, tags and lengths.
+// Everything of a message that does not grow with rows: session id or manifest (its texts are at
+// most a few hundred bytes), seq, base_length, tags and lengths.
 constexpr int64_t kFixedBytes = 1024;
 // A token id as a varint, at most.
 constexpr int64_t kTokenBytes = 5;

@@ -1,7 +1,8 @@
 // Many sessions on one stream: the fast path. Answers are matched to requests by id.
 //
-// Sessions opened here end with the stream. When it breaks, every waiting call fails with UNAVAILABLE, the next call
-// starts a new stream, and the server answers it with SESSION_UNKNOWN: reopen and send the rows again.
+// Sessions opened here end with the stream. When it breaks, every waiting call fails with
+// UNAVAILABLE, the next call starts a new stream, and the server answers it with SESSION_UNKNOWN:
+// reopen and send the rows again.
 #pragma once
 
 #include <memory>

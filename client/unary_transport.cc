@@ -1,6 +1,7 @@
 #include "client/unary_transport.h"
 
 #include "common/check.h"
+#include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
 
 namespace aerie {
@@ -27,8 +28,13 @@ absl::StatusOr<v1::DraftStreamResponse> UnaryTransport::Exchange(
     case v1::DraftStreamRequest::REQUEST_NOT_SET:
       AERIE_CHECK(false) << "a request must say what it asks for";
   }
-  if (!status.ok()) return rpc::FromGrpcStatus(status);
-  return response;
+  if (status.ok()) return response;
+  absl::Status failure = rpc::FromGrpcStatus(status);
+  // gRPC's own word, not the server's.
+  if (absl::IsDeadlineExceeded(failure) && DetailOf(failure).reason.empty()) {
+    return DeadlinePassed();
+  }
+  return failure;
 }
 
 }  // namespace aerie

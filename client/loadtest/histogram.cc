@@ -7,8 +7,8 @@
 namespace aerie::loadtest {
 namespace {
 
-// Values below kLinear have a bucket each; above, every power of two has kLinear / 2 buckets, so that a bucket is at
-// most 1/1024 of its values wide.
+// Values below kLinear have a bucket each; above, every power of two has kLinear / 2 buckets, so
+// that a bucket is at most 1/1024 of its values wide.
 constexpr int kLinearBits = 11;
 constexpr int64_t kLinear = int64_t{1} << kLinearBits;
 constexpr int64_t kHalf = kLinear / 2;

@@ -1,7 +1,9 @@
-// Latency histogram of fixed relative precision: every quantile is right to three digits over the whole range.
+// Latency histogram of fixed relative precision: every quantile is right to three digits over the
+// whole range.
 //
-// Buckets are linear within a power of two, so their count does not depend on what is recorded and merging is exact.
-// Quantiles are the upper end of their bucket, capped at the largest value seen: they never flatter.
+// Buckets are linear within a power of two, so their count does not depend on what is recorded and
+// merging is exact. Quantiles are the upper end of their bucket, capped at the largest value seen:
+// they never flatter.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,8 @@ class Histogram {
   absl::Duration max() const;
   absl::Duration Mean() const;
   absl::Duration StandardDeviation() const;
-  // The smallest bucket end that at least `quantile` (0..1) of the values do not exceed. Zero when empty.
+  // The smallest bucket end that at least `quantile` (0..1) of the values do not exceed. Zero when
+  // empty.
   absl::Duration Quantile(double quantile) const;
 
  private:

@@ -28,7 +28,8 @@ std::string CpuModel() {
 HostFacts ReadHostFacts() {
   HostFacts facts;
   utsname name = {};
-  if (uname(&name) == 0) facts.system = absl::StrCat(name.sysname, " ", name.release, " ", name.machine);
+  if (uname(&name) == 0)
+    facts.system = absl::StrCat(name.sysname, " ", name.release, " ", name.machine);
   facts.cpu = CpuModel();
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

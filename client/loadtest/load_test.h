@@ -14,8 +14,9 @@ namespace aerie::loadtest {
 
 class LoadTest {
  public:
-  // Asks the server what it is and makes a workload that fits. UNAVAILABLE: no server there. INVALID_ARGUMENT: a flag
-  // that the server cannot serve. Also fails as RecordedWorkload::Load does.
+  // Asks the server what it is and makes a workload that fits. UNAVAILABLE: no server there.
+  // INVALID_ARGUMENT: a flag that the server cannot serve. Also fails as RecordedWorkload::Load
+  // does.
   static absl::StatusOr<std::unique_ptr<LoadTest>> Prepare(LoadOptions options);
 
   // Once. `live` as Runner::Run.

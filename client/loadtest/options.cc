@@ -15,7 +15,7 @@ namespace {
 constexpr char kFooter[] = R"(
 Every session sends its prompt's rows, then rounds: it drafts k tokens, keeps as many as its made-up
 target accepts (--accept, or the recording), and sends the rows of these and of one more token. It
-closes with the last tokens, and the server's record is compared with what the session itself counted.
+closes with the last tokens, and the server's record is compared with what the session counted.
 
 --json writes one object: schema, version, revision, started_at, host {system, cpu, cpus,
 memory_bytes}, arguments, server {version, drafter, drafter_version, limits}, options, measured
@@ -89,9 +89,10 @@ void AddFlags(CLI::App& app, LoadOptions& o, Texts& texts) {
   app.add_option("--dtype", texts.dtype,
                  "Of synthetic rows [default: bfloat16 if the server takes it]")
       ->check(CLI::IsMember({"bfloat16", "float16", "float32"}));
-  app.add_option("--accept", texts.accept,
-                 "P1,P2,...: probability that draft token i is accepted when all before it were; the "
-                 "last one holds for all that follow")
+  app.add_option(
+         "--accept", texts.accept,
+         "P1,P2,...: probability that draft token i is accepted when all before it were; the "
+         "last one holds for all that follow")
       ->capture_default_str();
   app.add_option("--recording", o.recording,
                  "Recorded rows and tokens in place of synthetic ones: a folder with "
@@ -99,7 +100,8 @@ void AddFlags(CLI::App& app, LoadOptions& o, Texts& texts) {
   app.add_option("--seed", o.seed, "Of everything random; the same seed runs the same sessions")
       ->capture_default_str();
   app.add_option("--deadline", texts.deadline, "Of one call")->capture_default_str();
-  app.add_option("--json", o.json_path, "Write the report as JSON to this file; - for the terminal");
+  app.add_option("--json", o.json_path,
+                 "Write the report as JSON to this file; - for the terminal");
   app.add_flag("--quiet", o.quiet, "Print nothing but errors");
 }
 
@@ -149,9 +151,8 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
   CLI::App app("aerie-load: puts a draft server under load and reports what a worker would see.",
                "aerie-load");
   app.footer(kFooter);
-  app.set_version_flag("--version",
-                       absl::StrCat("aerie-load ", kVersion, *kRevision == '\0' ? "" : " ",
-                                    kRevision));
+  app.set_version_flag(
+      "--version", absl::StrCat("aerie-load ", kVersion, *kRevision == '\0' ? "" : " ", kRevision));
   AddFlags(app, line.options, texts);
   absl::Status status;
   try {
@@ -161,7 +162,8 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
     if (status.ok() && !line.options.recording.empty()) {
       for (const char* flag : {"--prompt-rows", "--accept", "--dtype"}) {
         if (app.count(flag) == 0) continue;
-        status = BadFlag(flag, "given", "it contradicts --recording, which has its own; leave it out");
+        status =
+            BadFlag(flag, "given", "it contradicts --recording, which has its own; leave it out");
       }
     }
   } catch (const CLI::CallForHelp&) {

@@ -24,13 +24,16 @@ struct LoadOptions {
   std::optional<int64_t> requests;
   // How long new rounds are begun, warm-up included; unset: until `requests` are done.
   std::optional<absl::Duration> duration;
-  absl::Duration warmup;             // at the start, left out of all figures but the reconciliation
-  std::optional<int64_t> rounds;     // of one session; unset: kDefaultRounds, or to the recording's end
-  int32_t k = 4;                     // >= 1, at most the server's
-  int64_t prompt_rows = 64;          // synthetic only; >= 1
-  std::optional<DType> dtype;        // synthetic only; unset: bfloat16, or the first that the server takes
-  std::vector<double> accept = {0.7};  // synthetic only; [i]: probability, given that all before were accepted
-  std::string recording;             // empty: synthetic rows
+  absl::Duration warmup;  // at the start, left out of all figures but the reconciliation
+  std::optional<int64_t>
+      rounds;                // of one session; unset: kDefaultRounds, or to the recording's end
+  int32_t k = 4;             // >= 1, at most the server's
+  int64_t prompt_rows = 64;  // synthetic only; >= 1
+  std::optional<DType>
+      dtype;  // synthetic only; unset: bfloat16, or the first that the server takes
+  std::vector<double> accept = {
+      0.7};               // synthetic only; [i]: probability, given that all before were accepted
+  std::string recording;  // empty: synthetic rows
   uint64_t seed = 1;
 
   std::string json_path;  // empty: none; "-": standard output

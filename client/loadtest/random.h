@@ -1,4 +1,5 @@
-// A small random generator whose numbers are the same on every platform, unlike those of <random>'s distributions.
+// A small random generator whose numbers are the same on every platform, unlike those of <random>'s
+// distributions.
 #pragma once
 
 #include <cstdint>

@@ -50,9 +50,7 @@ class RecordedSequence : public Sequence {
 
 RecordedWorkload::RecordedWorkload(Manifest manifest, std::vector<Recorded> sequences,
                                    std::shared_ptr<const void> keeper)
-    : manifest_(std::move(manifest)),
-      sequences_(std::move(sequences)),
-      keeper_(std::move(keeper)) {
+    : manifest_(std::move(manifest)), sequences_(std::move(sequences)), keeper_(std::move(keeper)) {
   AERIE_CHECK(!sequences_.empty()) << "a recording without sequences";
 }
 

@@ -1,8 +1,10 @@
-// Recorded rows of a real target, whose continuation is the truth that proposals are measured against.
+// Recorded rows of a real target, whose continuation is the truth that proposals are measured
+// against.
 //
-// A recording is a safetensors file with `N.tokens` [L] int32 and `N.aux` [L, width] for each sequence N, and beside it
-// a JSON file that says what target and boundaries the rows are of and how long each prompt is. Row p is the state of
-// position p, so row i goes with token i + 1 and the last row is never sent.
+// A recording is a safetensors file with `N.tokens` [L] int32 and `N.aux` [L, width] for each
+// sequence N, and beside it a JSON file that says what target and boundaries the rows are of and
+// how long each prompt is. Row p is the state of position p, so row i goes with token i + 1 and the
+// last row is never sent.
 #pragma once
 
 #include <memory>
@@ -23,8 +25,9 @@ class RecordedWorkload : public Workload {
     HiddenRows aux;               // [L, width]
   };
 
-  // `path` is the folder of recording.safetensors and recording.json, or a .safetensors file with its .json beside it.
-  // The recording does not say the target's vocabulary: `vocab_size` is the server's.
+  // `path` is the folder of recording.safetensors and recording.json, or a .safetensors file with
+  // its .json beside it. The recording does not say the target's vocabulary: `vocab_size` is the
+  // server's.
   static absl::StatusOr<std::unique_ptr<RecordedWorkload>> Load(const std::string& path,
                                                                 int32_t vocab_size);
 

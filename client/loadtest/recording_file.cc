@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/loadtest/recorded_workload.h"
-#include "server/checkpoint/safetensors.h"
 #include "common/status_macros.h"
+#include "server/checkpoint/safetensors.h"
 
 namespace aerie::loadtest {
 namespace {
@@ -48,8 +48,8 @@ absl::StatusOr<Description> ReadDescription(const std::string& path) {
     }
     AERIE_ASSIGN_OR_RETURN(manifest.wiring, Wiring::Create(captures, manifest.num_layers));
     for (const Json& sequence : json.at("sequences")) {
-      description.sequences.push_back({sequence.at("index").get<int64_t>(),
-                                       sequence.at("prompt_tokens").get<int64_t>()});
+      description.sequences.push_back(
+          {sequence.at("index").get<int64_t>(), sequence.at("prompt_tokens").get<int64_t>()});
     }
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(
@@ -81,16 +81,15 @@ absl::StatusOr<RecordedWorkload::Recorded> ReadSequence(const SafetensorsFile& f
   const TensorSpan* tokens = file.Find(absl::StrCat(entry.index, ".tokens"));
   const TensorSpan* aux = file.Find(absl::StrCat(entry.index, ".aux"));
   if (tokens == nullptr || aux == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "sequence ", entry.index, " lacks its tensor ", entry.index,
-        tokens == nullptr ? ".tokens" : ".aux", "; expected both; record it again"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("sequence ", entry.index, " lacks its tensor ", entry.index,
+                     tokens == nullptr ? ".tokens" : ".aux", "; expected both; record it again"));
   }
   if (tokens->type != TensorType::kI32 || tokens->shape.size() != 1 || aux->shape.size() != 2 ||
       aux->shape[0] != tokens->shape[0] || aux->shape[1] != manifest.row_width()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sequence ", entry.index, " has tokens ", tokens->Describe(), " and aux ",
-                     aux->Describe(), "; expected I32 [L] and [L, ", manifest.row_width(),
-                     "]; record it again"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sequence ", entry.index, " has tokens ", tokens->Describe(), " and aux ", aux->Describe(),
+        "; expected I32 [L] and [L, ", manifest.row_width(), "]; record it again"));
   }
   RecordedWorkload::Recorded recorded;
   recorded.prompt_tokens = entry.prompt_tokens;
@@ -132,7 +131,8 @@ absl::StatusOr<std::unique_ptr<RecordedWorkload>> RecordedWorkload::Load(const s
     sequences.push_back(std::move(recorded));
   }
   if (sequences.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(tensors_path, " has no sequences listed in its "
+    return absl::InvalidArgumentError(absl::StrCat(tensors_path,
+                                                   " has no sequences listed in its "
                                                    "JSON file; expected at least one"));
   }
   description.manifest.vocab_size = vocab_size;

@@ -115,7 +115,8 @@ std::string ToJson(const Report& report) {
   json["version"] = kVersion;
   json["revision"] = kRevision;
   json["compiler"] = kCompiler;
-  json["started_at"] = absl::FormatTime(absl::RFC3339_sec, report.result.started, absl::UTCTimeZone());
+  json["started_at"] =
+      absl::FormatTime(absl::RFC3339_sec, report.result.started, absl::UTCTimeZone());
   json["host"] = Host();
   json["arguments"] = report.arguments;
   json["server"] = Server(report.server);
@@ -130,15 +131,14 @@ std::string ToJson(const Report& report) {
                             {"step", Latencies(m.step)},
                             {"total", Latencies(m.total)}};
   json["acceptance"] = Acceptance(m.acceptance);
-  json["variety"] = {{"trigrams", m.trigrams},
-                     {"distinct_trigrams", m.distinct_trigrams},
-                     {"distinct_trigrams_ratio",
-                      m.trigrams == 0 ? 0.0
-                                      : static_cast<double>(m.distinct_trigrams) /
-                                            static_cast<double>(m.trigrams)}};
-  json["errors"] = {{"total", whole.error_count()},
-                    {"by_code", whole.errors},
-                    {"first", whole.first_error}};
+  json["variety"] = {
+      {"trigrams", m.trigrams},
+      {"distinct_trigrams", m.distinct_trigrams},
+      {"distinct_trigrams_ratio", m.trigrams == 0 ? 0.0
+                                                  : static_cast<double>(m.distinct_trigrams) /
+                                                        static_cast<double>(m.trigrams)}};
+  json["errors"] = {
+      {"total", whole.error_count()}, {"by_code", whole.errors}, {"first", whole.first_error}};
   json["reconciliation"] = {{"sessions", whole.sessions_compared},
                             {"drafts", whole.acceptance.drafts()},
                             {"draft_tokens", whole.acceptance.draft_tokens()},

@@ -92,11 +92,10 @@ RunResult Runner::Run(const std::function<void(const LiveSample&)>& live) {
 
   const absl::Time end = absl::Now();
   const absl::Duration ran = end - result.started;
-  result.seconds = std::max(absl::ZeroDuration(),
-                            std::min(end, plan_.window.end) - plan_.window.begin);
-  result.tester_cpu_share =
-      absl::FDivDuration(CpuTime() - cpu_before, ran) /
-      static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));
+  result.seconds =
+      std::max(absl::ZeroDuration(), std::min(end, plan_.window.end) - plan_.window.begin);
+  result.tester_cpu_share = absl::FDivDuration(CpuTime() - cpu_before, ran) /
+                            static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));
   for (const auto& stats : stats_) {
     absl::MutexLock lock(&stats->mutex);
     result.measured.Merge(stats->measured);

@@ -1,7 +1,8 @@
 // Runs the sessions of a load test on threads of their own and adds up what they counted.
 //
-// Closed loop: every worker has one session with one call under way, so the load follows the server's speed and
-// latencies are those of a worker that waits. It says nothing about a server that is asked faster than it answers.
+// Closed loop: every worker has one session with one call under way, so the load follows the
+// server's speed and latencies are those of a worker that waits. It says nothing about a server
+// that is asked faster than it answers.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,7 @@ struct RunResult {
   MeasuredStats measured;
   WholeStats whole;
   absl::Time started;
-  absl::Duration seconds;      // of the measured window
+  absl::Duration seconds;       // of the measured window
   double tester_cpu_share = 0;  // of all processors, during the run
 };
 
@@ -36,7 +37,8 @@ class Runner {
   // `options` must be valid; `client` and `workload` must outlive this.
   Runner(const LoadOptions& options, DraftClient* client, const Workload* workload);
 
-  // Blocks until the sessions are done. `live`, when given, is called each second on another thread.
+  // Blocks until the sessions are done. `live`, when given, is called each second on another
+  // thread.
   RunResult Run(const std::function<void(const LiveSample&)>& live);
 
   // Signal-safe. Sessions end at their next round.

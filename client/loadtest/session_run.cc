@@ -14,9 +14,12 @@ namespace {
 // Counts one session: what it did, and what the server should have counted.
 class SessionRun {
  public:
-  SessionRun(DraftClient& client, const Workload& workload, int64_t number,
-             const SessionPlan& plan, WorkerStats* stats)
-      : client_(client), workload_(workload), plan_(plan), stats_(*stats),
+  SessionRun(DraftClient& client, const Workload& workload, int64_t number, const SessionPlan& plan,
+             WorkerStats* stats)
+      : client_(client),
+        workload_(workload),
+        plan_(plan),
+        stats_(*stats),
         sequence_(workload.NewSequence(number)) {}
 
   bool Run();

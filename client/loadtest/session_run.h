@@ -1,4 +1,5 @@
-// One session of a load test from open to close: the worker's loop of drafting, verifying and committing.
+// One session of a load test from open to close: the worker's loop of drafting, verifying and
+// committing.
 #pragma once
 
 #include <functional>
@@ -37,7 +38,8 @@ struct SessionPlan {
   std::function<bool()> stopped;  // true: end at the next round
 };
 
-// Runs one session and counts it. False: it could not even be opened, or the server was found to be away.
+// Runs one session and counts it. False: it could not even be opened, or the server was found to be
+// away.
 bool RunSession(DraftClient& client, const Workload& workload, int64_t number,
                 const SessionPlan& plan, WorkerStats* stats);
 

@@ -10,19 +10,21 @@
 namespace aerie::loadtest {
 namespace {
 
-// At least more rows than any round brings, at most a few megabytes: making rows up costs more than sending them.
+// At least more rows than any round brings, at most a few megabytes: making rows up costs more than
+// sending them.
 constexpr int64_t kMinPoolRows = 256, kMaxPoolRows = 2048;
 // Streams of random numbers apart from those of the sequences, which count from 0.
 constexpr uint64_t kPoolStream = ~uint64_t{0} - 1;
 
-// A number between 1/32 and 1 in size, of either sign, in `dtype`. Made from bits: any of them is finite.
+// A number between 1/32 and 1 in size, of either sign, in `dtype`. Made from bits: any of them is
+// finite.
 template <typename Bits>
 void AppendNumber(uint64_t random, int mantissa_bits, uint64_t bias, std::string* out) {
   const uint64_t sign = random >> 63;
   const uint64_t exponent = bias - 1 - (random >> 40) % 5;
   const uint64_t mantissa = random & ((uint64_t{1} << mantissa_bits) - 1);
-  const auto bits = static_cast<Bits>(sign << (8 * sizeof(Bits) - 1) | exponent << mantissa_bits |
-                                      mantissa);
+  const auto bits =
+      static_cast<Bits>(sign << (8 * sizeof(Bits) - 1) | exponent << mantissa_bits | mantissa);
   out->append(reinterpret_cast<const char*>(&bits), sizeof(bits));
 }
 
@@ -122,10 +124,10 @@ std::unique_ptr<Sequence> SyntheticWorkload::NewSequence(int64_t number) const {
 HiddenRows SyntheticWorkload::Pool(int64_t first, int64_t count) const {
   const int64_t row_bytes =
       options_.manifest.row_width() * static_cast<int64_t>(DTypeSize(options_.manifest.dtype));
-  auto rows = HiddenRows::Create(
-      options_.manifest.dtype, count, options_.manifest.row_width(),
-      std::string_view(pool_).substr(static_cast<size_t>(first * row_bytes),
-                                     static_cast<size_t>(count * row_bytes)));
+  auto rows =
+      HiddenRows::Create(options_.manifest.dtype, count, options_.manifest.row_width(),
+                         std::string_view(pool_).substr(static_cast<size_t>(first * row_bytes),
+                                                        static_cast<size_t>(count * row_bytes)));
   AERIE_CHECK(rows.ok()) << rows.status();
   return *rows;
 }

@@ -1,5 +1,5 @@
-// Random rows, and a target that accepts by chance: draft token i is kept with a given probability when all before it
-// were. The true accept length is therefore known, whatever the drafter does.
+// Random rows, and a target that accepts by chance: draft token i is kept with a given probability
+// when all before it were. The true accept length is therefore known, whatever the drafter does.
 #pragma once
 
 #include <memory>

@@ -14,8 +14,8 @@ namespace aerie::loadtest {
 // What the target made of one proposal.
 struct Verdict {
   int32_t accepted = 0;
-  // Accepted tokens and the bonus, with their rows. Without the bonus when the sequence ends before it. Valid until the
-  // next call of the sequence.
+  // Accepted tokens and the bonus, with their rows. Without the bonus when the sequence ends before
+  // it. Valid until the next call of the sequence.
   RowBatch committed;
   // Nothing is left to predict: these tokens go with the closing call.
   bool finished = false;

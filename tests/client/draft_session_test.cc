@@ -1,63 +1,24 @@
 // What a session does for its worker, over both transports.
 #include "client/draft_session.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-
 #include "absl/synchronization/notification.h"
-#include "client/draft_client.h"
 #include "common/error_detail.h"
-#include "tests/client/fake_draft_service.h"
-#include "tests/client/worker.h"
+#include "tests/client/session_fixture.h"
 
 namespace aerie {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 using ::testing::Optional;
 using ::testing::SizeIs;
 
-class DraftSessionTest : public ::testing::TestWithParam<TransportKind> {
- protected:
-  std::unique_ptr<DraftClient> MakeClient(absl::Duration deadline = absl::Seconds(30)) {
-    ClientOptions options;
-    options.transport = GetParam();
-    options.deadline = deadline;
-    options.patience = absl::Seconds(20);
-    auto client = DraftClient::Create(server_.address(), options);
-    EXPECT_TRUE(client.ok()) << client.status();
-    return *std::move(client);
-  }
-  std::unique_ptr<DraftSession> OpenSession(DraftClient& client, SessionSettings settings = {}) {
-    auto session = client.Open(FakeDraftService::FittingManifest(), std::move(settings));
-    EXPECT_TRUE(session.ok()) << session.status();
-    return *std::move(session);
-  }
-  FakeSession OnlySession() {
-    const auto sessions = service_.Sessions();
-    EXPECT_THAT(sessions, SizeIs(1));
-    return sessions.empty() ? FakeSession() : sessions.begin()->second;
-  }
-  void ExpectServerHolds(const Worker& worker) {
-    const FakeSession held = OnlySession();
-    EXPECT_THAT(held.tokens, ElementsAreArray(worker.tokens()));
-    EXPECT_TRUE(held.bytes == worker.bytes()) << "rows differ from the worker's";
-  }
-
-  FakeDraftService service_;
-  TestServer server_{&service_};
-};
+class DraftSessionTest : public SessionFixture {};
 
 INSTANTIATE_TEST_SUITE_P(Transports, DraftSessionTest,
                          ::testing::Values(TransportKind::kUnary, TransportKind::kStream),
-                         [](const auto& test) {
-                           return test.param == TransportKind::kUnary ? "Unary" : "Stream";
-                         });
+                         TransportName);
 
 TEST_P(DraftSessionTest, DraftsBehindTheRowsItBrought) {
   auto client = MakeClient();
@@ -147,8 +108,7 @@ TEST_P(DraftSessionTest, ClosesWithTheRecordOfTheRequest) {
   EXPECT_EQ(record->accepted_draft_tokens, 1);
   EXPECT_THAT(service_.Sessions(), IsEmpty());
   EXPECT_EQ(session->Close({}).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(session->Draft(worker.Call(0, 1)).status.code(),
-            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(session->Draft(worker.Call(0, 1)).status.code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_P(DraftSessionTest, ClosesOnTheServerWhenItIsDestroyed) {
@@ -164,87 +124,6 @@ TEST_P(DraftSessionTest, OutlivesItsClient) {
   Worker worker;
   worker.Grow(2);
   EXPECT_TRUE(session->Draft(worker.Call(0, 1)).status.ok());
-}
-
-TEST_P(DraftSessionTest, SaysWhereToResendFromWhenTheServerLacksRows) {
-  auto client = MakeClient();
-  auto session = OpenSession(*client);
-  Worker worker;
-  worker.Grow(4);
-  ASSERT_TRUE(session->Draft(worker.Call(0, 1)).status.ok());
-  worker.Grow(9);
-  const DraftOutcome gap = session->Draft(worker.Call(7, 1));
-  EXPECT_EQ(gap.status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(gap.resend_from, Optional(4));
-  EXPECT_THAT(gap.tree.tokens, IsEmpty());
-  const DraftOutcome again = session->Draft(worker.Call(*gap.resend_from, 2));
-  ASSERT_TRUE(again.status.ok()) << again.status;
-  EXPECT_THAT(again.tree.tokens, ElementsAreArray(worker.ExpectedDraft(2)));
-  ExpectServerHolds(worker);
-}
-
-TEST_P(DraftSessionTest, FetchesMissingRowsFromTheSourceByItself) {
-  Worker worker;
-  auto client = MakeClient();
-  auto session = OpenSession(*client, {.row_source = worker.Source()});
-  worker.Grow(4);
-  ASSERT_TRUE(session->Draft(worker.Call(0, 1)).status.ok());
-  worker.Grow(260);
-  const DraftOutcome outcome = session->Draft(worker.Call(258, 3));
-  ASSERT_TRUE(outcome.status.ok()) << outcome.status;
-  EXPECT_EQ(outcome.resyncs, 1);
-  EXPECT_THAT(outcome.tree.tokens, ElementsAreArray(worker.ExpectedDraft(3)));
-  ExpectServerHolds(worker);
-}
-
-TEST_P(DraftSessionTest, ReopensAndReplaysWhenTheServerHasForgottenTheSession) {
-  Worker worker;
-  auto client = MakeClient();
-  auto session = OpenSession(*client, {.row_source = worker.Source()});
-  worker.Grow(120);
-  ASSERT_TRUE(session->Draft(worker.Call(0, 1)).status.ok());
-  const std::string old_id = session->id();
-  service_.ForgetSessions();
-  worker.Grow(122);
-  const DraftOutcome outcome = session->Draft(worker.Call(120, 3));
-  ASSERT_TRUE(outcome.status.ok()) << outcome.status;
-  EXPECT_EQ(outcome.resyncs, 1);
-  EXPECT_NE(session->id(), old_id);
-  EXPECT_THAT(outcome.tree.tokens, ElementsAreArray(worker.ExpectedDraft(3)));
-  ExpectServerHolds(worker);
-}
-
-TEST_P(DraftSessionTest, LeavesTheReplayToTheWorkerWhenItHasNoSource) {
-  auto client = MakeClient();
-  auto session = OpenSession(*client);
-  Worker worker;
-  worker.Grow(6);
-  ASSERT_TRUE(session->Draft(worker.Call(0, 1)).status.ok());
-  service_.ForgetSessions();
-  worker.Grow(7);
-  for (int round = 0; round < 2; ++round) {  // the second one knows without asking
-    const DraftOutcome lost = session->Draft(worker.Call(6, 1));
-    EXPECT_EQ(lost.status.code(), absl::StatusCode::kNotFound);
-    EXPECT_THAT(lost.resend_from, Optional(0));
-    EXPECT_EQ(lost.attempts, round == 0 ? 1 : 0);
-  }
-  const DraftOutcome again = session->Draft(worker.Call(0, 2));
-  ASSERT_TRUE(again.status.ok()) << again.status;
-  EXPECT_THAT(again.tree.tokens, ElementsAreArray(worker.ExpectedDraft(2)));
-  ExpectServerHolds(worker);
-}
-
-TEST_P(DraftSessionTest, GivesUpOnAServerThatForgetsTheSessionEveryTime) {
-  Worker worker;
-  auto client = MakeClient();
-  auto session = OpenSession(*client, {.row_source = worker.Source()});
-  service_.before_draft = [](const v1::DraftRequest&) {
-    return WithReason(absl::NotFoundError("gone"), kReasonSessionUnknown);
-  };
-  worker.Grow(3);
-  const DraftOutcome outcome = session->Draft(worker.Call(2, 1));
-  EXPECT_EQ(outcome.status.code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(outcome.resyncs, 2);
 }
 
 TEST_P(DraftSessionTest, PassesOnWhyTheServerRefuses) {
@@ -305,6 +184,7 @@ TEST_P(DraftSessionTest, ComesBackWithoutADraftWhenTheDeadlinePasses) {
   input.deadline = absl::Milliseconds(30);
   const DraftOutcome outcome = session->Draft(input);
   EXPECT_EQ(outcome.status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(DetailOf(outcome.status).reason, kReasonDeadline);
   EXPECT_THAT(outcome.tree.tokens, IsEmpty());
   release.Notify();
   // The late answer is nobody's: the next call gets its own.
@@ -322,7 +202,8 @@ TEST_P(DraftSessionTest, RefusesRowsThatContradictTheManifestBeforeSendingThem) 
   input.tokens = input.tokens.subspan(1);
   EXPECT_EQ(session->Draft(input).status.code(), absl::StatusCode::kInvalidArgument);
   input = worker.Call(0, 1);
-  input.rows = *HiddenRows::Create(DType::kF32, 3, 4, std::string_view(worker.bytes()).substr(0, 48));
+  input.rows =
+      *HiddenRows::Create(DType::kF32, 3, 4, std::string_view(worker.bytes()).substr(0, 48));
   EXPECT_EQ(session->Draft(input).status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(service_.DraftRequests(), IsEmpty());
 }

@@ -10,6 +10,7 @@
 #include "client/draft_client.h"
 #include "common/error_detail.h"
 #include "tests/client/fake_draft_service.h"
+#include "tests/client/test_server.h"
 #include "tests/client/worker.h"
 
 namespace aerie {

@@ -1,18 +1,10 @@
 #include "tests/client/fake_draft_service.h"
 
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/server_builder.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
 #include "common/error_detail.h"
 #include "common/rpc/codec.h"
-#include "common/rpc/status_codec.h"
 #include "common/status_macros.h"
 
 namespace aerie {
@@ -78,33 +70,14 @@ int FakeDraftService::streams_started() {
   return streams_;
 }
 
-grpc::Status FakeDraftService::GetServerInfo(grpc::ServerContext*, const v1::GetServerInfoRequest*,
-                                             v1::GetServerInfoResponse* response) {
-  response->set_protocol_version(1);
-  response->mutable_build()->set_version("test");
-  *response->mutable_limits() = limits;
-  const Manifest manifest = FittingManifest();
-  v1::DrafterInfo& drafter = *response->add_drafters();
-  drafter.set_name("fake");
-  drafter.set_version("0123");
-  rpc::EncodeWiring(manifest.wiring, drafter.mutable_captures());
-  drafter.set_target_num_layers(manifest.num_layers);
-  drafter.set_target_hidden_size(manifest.hidden_size);
-  drafter.set_vocab_size(manifest.vocab_size);
-  for (const auto dtype : {v1::DATA_TYPE_BFLOAT16, v1::DATA_TYPE_FLOAT32}) {
-    response->add_dtypes(dtype);
-  }
-  return grpc::Status::OK;
-}
-
 absl::StatusOr<v1::OpenSessionResponse> FakeDraftService::Open(
     const v1::OpenSessionRequest& request) {
   AERIE_RETURN_IF_ERROR(rpc::DecodeManifest(request.manifest()).status());
   absl::MutexLock lock(&mutex_);
   v1::OpenSessionResponse response;
   response.set_session_id(absl::StrCat("session-", ++opened_));
-  response.mutable_options()->set_max_k(
-      request.options().has_max_k() ? request.options().max_k() : limits.max_k());
+  response.mutable_options()->set_max_k(request.options().has_max_k() ? request.options().max_k()
+                                                                      : limits.max_k());
   sessions_[response.session_id()];
   return response;
 }
@@ -193,8 +166,7 @@ absl::StatusOr<v1::CloseSessionResponse> FakeDraftService::Close(
   AERIE_ASSIGN_OR_RETURN(
       const std::vector<int32_t> tokens,
       rpc::DecodeTokens(request.final_token_ids(), kVocabulary, "final_token_ids"));
-  const bool drafted_before =
-      it->second.record.spec_steps > 0 || !it->second.proposal.empty();
+  const bool drafted_before = it->second.record.spec_steps > 0 || !it->second.proposal.empty();
   std::optional<int32_t> accepted;
   Judge(tokens, &it->second, &accepted);
   if (drafted_before) it->second.record.completion_tokens += static_cast<int64_t>(tokens.size());
@@ -203,105 +175,6 @@ absl::StatusOr<v1::CloseSessionResponse> FakeDraftService::Close(
   rpc::EncodeAcceptanceRecord(it->second.record, response.mutable_acceptance());
   sessions_.erase(it);
   return response;
-}
-
-grpc::Status FakeDraftService::OpenSession(grpc::ServerContext*,
-                                           const v1::OpenSessionRequest* request,
-                                           v1::OpenSessionResponse* response) {
-  auto answer = Open(*request);
-  if (answer.ok()) *response = *std::move(answer);
-  return rpc::ToGrpcStatus(answer.status());
-}
-
-grpc::Status FakeDraftService::Draft(grpc::ServerContext*, const v1::DraftRequest* request,
-                                     v1::DraftResponse* response) {
-  auto answer = ServeDraft(*request);
-  if (answer.ok()) *response = *std::move(answer);
-  return rpc::ToGrpcStatus(answer.status());
-}
-
-grpc::Status FakeDraftService::CloseSession(grpc::ServerContext*,
-                                            const v1::CloseSessionRequest* request,
-                                            v1::CloseSessionResponse* response) {
-  auto answer = Close(*request);
-  if (answer.ok()) *response = *std::move(answer);
-  return rpc::ToGrpcStatus(answer.status());
-}
-
-grpc::Status FakeDraftService::DraftStream(
-    grpc::ServerContext*,
-    grpc::ServerReaderWriter<v1::DraftStreamResponse, v1::DraftStreamRequest>* stream) {
-  {
-    absl::MutexLock lock(&mutex_);
-    ++streams_;
-  }
-  std::set<std::string> opened;
-  v1::DraftStreamRequest request;
-  // Answers of different sessions may overtake each other: every second one is held back behind the next.
-  std::optional<v1::DraftStreamResponse> held_back;
-  bool hold = false;
-  while (stream->Read(&request)) {
-    v1::DraftStreamResponse response;
-    response.set_id(request.id());
-    absl::Status status;
-    if (request.has_open_session()) {
-      auto answer = Open(request.open_session());
-      status = answer.status();
-      if (answer.ok()) {
-        opened.insert(answer->session_id());
-        *response.mutable_open_session() = *std::move(answer);
-      }
-    } else if (request.has_draft()) {
-      auto answer = ServeDraft(request.draft());
-      status = answer.status();
-      if (answer.ok()) *response.mutable_draft() = *std::move(answer);
-    } else {
-      auto answer = Close(request.close_session());
-      status = answer.status();
-      if (answer.ok()) *response.mutable_close_session() = *std::move(answer);
-    }
-    if (!status.ok()) *response.mutable_error() = rpc::ToErrorDetail(status);
-    // A k of 7 asks to be overtaken by the next answer.
-    hold = request.has_draft() && request.draft().k() == 7 && !held_back.has_value();
-    if (hold) {
-      held_back = response;
-      continue;
-    }
-    stream->Write(response);
-    if (held_back.has_value()) stream->Write(*std::exchange(held_back, std::nullopt));
-  }
-  absl::MutexLock lock(&mutex_);
-  for (const std::string& id : opened) sessions_.erase(id);
-  return grpc::Status::OK;
-}
-
-TestServer::TestServer(grpc::Service* service) : service_(service) {
-  std::string pattern = "/tmp/aerie-client-test-XXXXXX";
-  AERIE_CHECK(mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-  folder_ = pattern;
-  address_ = absl::StrCat("unix:", folder_, "/socket");
-  Start();
-}
-
-TestServer::~TestServer() {
-  Stop();
-  unlink(absl::StrCat(folder_, "/socket").c_str());
-  rmdir(folder_.c_str());
-}
-
-void TestServer::Start() {
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
-  builder.RegisterService(service_);
-  server_ = builder.BuildAndStart();
-  AERIE_CHECK(server_ != nullptr) << "cannot listen on " << address_;
-}
-
-void TestServer::Stop() {
-  if (server_ == nullptr) return;
-  server_->Shutdown(std::chrono::system_clock::now());
-  server_->Wait();
-  server_.reset();
 }
 
 }  // namespace aerie

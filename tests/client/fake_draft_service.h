@@ -1,17 +1,13 @@
-// A small draft server of its own for the client's tests: keeps tokens and bytes as they came, proposes by a rule, and
-// misbehaves on demand.
+// A small draft server of its own for the client's tests: keeps tokens and bytes as they came,
+// proposes by a rule, and misbehaves on demand.
 //
-// Rules are those of the contract, so a test can compare what the server holds with what the client meant to send.
+// Rules are those of the contract, so a test can compare what the server holds with what the client
+// meant to send.
 #pragma once
-
-#include <grpcpp/server.h>
 
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -38,7 +34,8 @@ class FakeDraftService : public v1::DraftService::Service {
  public:
   FakeDraftService();
 
-  // The rule: what is proposed as draft token `depth` behind `tokens`. Depends on every token and its place.
+  // The rule: what is proposed as draft token `depth` behind `tokens`. Depends on every token and
+  // its place.
   static int32_t Proposal(const std::vector<int32_t>& tokens, int32_t depth);
   static constexpr int32_t kVocabulary = 1000;
   static constexpr int32_t kHiddenSize = 4;
@@ -84,23 +81,6 @@ class FakeDraftService : public v1::DraftService::Service {
   std::vector<v1::DraftRequest> requests_ ABSL_GUARDED_BY(mutex_);
   int opened_ ABSL_GUARDED_BY(mutex_) = 0;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
-// Serves a service on a Unix socket of its own, which survives Stop() and Start().
-class TestServer {
- public:
-  explicit TestServer(grpc::Service* service);
-  ~TestServer();
-
-  void Start();
-  // Cuts all connections.
-  void Stop();
-  const std::string& address() const { return address_; }
-
- private:
-  grpc::Service* const service_;
-  std::string folder_, address_;
-  std::unique_ptr<grpc::Server> server_;
 };
 
 }  // namespace aerie

@@ -1,5 +1,5 @@
-// Client and load tester against the real service and engine, over a drafter made of hashes: whatever a row, an order
-// or a count loses on the way changes the drafts or the sums.
+// Client and load tester against the real service and engine, over a drafter made of hashes:
+// whatever a row, an order or a count loses on the way changes the drafts or the sums.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -102,8 +102,8 @@ TEST_P(RealServerTest, DraftsTheSameAfterAReplayAsIfNothingHadHappened) {
     input.k = 4;
     return input;
   };
-  auto client = DraftClient::Create(
-      server_.address(), {.transport = GetParam(), .deadline = absl::Seconds(60)});
+  auto client = DraftClient::Create(server_.address(),
+                                    {.transport = GetParam(), .deadline = absl::Seconds(60)});
   ASSERT_TRUE(client.ok()) << client.status();
   SessionSettings settings;
   settings.row_source = [&](int64_t first, int64_t last) -> absl::StatusOr<RowBatch> {
@@ -129,8 +129,8 @@ TEST_P(RealServerTest, DraftsStatelessly) {
   const Manifest manifest = FittingManifest();
   const std::vector<int32_t> tokens = {3, 1, 4, 1, 5};
   const OwnedRows rows = MakeRows(manifest, 0, 5);
-  auto client = DraftClient::Create(
-      server_.address(), {.transport = GetParam(), .deadline = absl::Seconds(60)});
+  auto client = DraftClient::Create(server_.address(),
+                                    {.transport = GetParam(), .deadline = absl::Seconds(60)});
   ASSERT_TRUE(client.ok()) << client.status();
   const DraftOutcome outcome = (*client)->DraftOnce(manifest, tokens, rows.view, 3);
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;

@@ -1,4 +1,5 @@
-// Lost connections: what is repeated, what is not, and what a worker pays for a server that is away.
+// Lost connections: what is repeated, what is not, and what a worker pays for a server that is
+// away.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include "client/draft_client.h"
 #include "common/error_detail.h"
 #include "tests/client/fake_draft_service.h"
+#include "tests/client/test_server.h"
 #include "tests/client/worker.h"
 
 namespace aerie {
@@ -24,9 +26,7 @@ class ReconnectTest : public ::testing::Test {
     return *std::move(client);
   }
   static ClientOptions Patient(TransportKind transport) {
-    return {.transport = transport,
-            .deadline = absl::Seconds(30),
-            .patience = absl::Seconds(20)};
+    return {.transport = transport, .deadline = absl::Seconds(30), .patience = absl::Seconds(20)};
   }
   std::unique_ptr<DraftSession> OpenSession(DraftClient& client, SessionSettings settings = {}) {
     auto session = client.Open(FakeDraftService::FittingManifest(), std::move(settings));
@@ -122,9 +122,8 @@ INSTANTIATE_TEST_SUITE_P(Transports, FailOpenTest,
 
 TEST_P(FailOpenTest, CallsFailAtOnceWhileTheServerIsAwayAndWorkAgainOnceItIsBack) {
   Worker worker;
-  auto client = MakeClient({.transport = GetParam(),
-                            .deadline = absl::Seconds(30),
-                            .patience = absl::Milliseconds(20)});
+  auto client = MakeClient(
+      {.transport = GetParam(), .deadline = absl::Seconds(30), .patience = absl::Milliseconds(20)});
   auto session = OpenSession(*client, {.row_source = worker.Source()});
   worker.Grow(3);
   ASSERT_TRUE(session->Draft(worker.Call(0, 2)).status.ok());
@@ -152,19 +151,17 @@ TEST_P(FailOpenTest, CallsFailAtOnceWhileTheServerIsAwayAndWorkAgainOnceItIsBack
 
 TEST_P(FailOpenTest, SaysThatThereIsNoServerInsteadOfWaitingForOne) {
   server_.Stop();
-  auto client = MakeClient({.transport = GetParam(),
-                            .deadline = absl::Seconds(30),
-                            .patience = absl::Milliseconds(20)});
+  auto client = MakeClient(
+      {.transport = GetParam(), .deadline = absl::Seconds(30), .patience = absl::Milliseconds(20)});
   EXPECT_EQ(client->Open(FakeDraftService::FittingManifest(), {}).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
 TEST_F(ReconnectTest, RefusesOptionsThatCannotWork) {
-  for (const ClientOptions& options : std::vector<ClientOptions>{
-           {.deadline = absl::ZeroDuration()},
-           {.patience = -absl::Seconds(1)},
-           {.max_message_bytes = 1000},
-           {.keepalive = absl::Seconds(1)}}) {
+  for (const ClientOptions& options : std::vector<ClientOptions>{{.deadline = absl::ZeroDuration()},
+                                                                 {.patience = -absl::Seconds(1)},
+                                                                 {.max_message_bytes = 1000},
+                                                                 {.keepalive = absl::Seconds(1)}}) {
     EXPECT_EQ(DraftClient::Create("localhost:1", options).status().code(),
               absl::StatusCode::kInvalidArgument);
   }

@@ -24,14 +24,14 @@ void Worker::Grow(int64_t wanted) {
 RowBatch Worker::Rows(int64_t first, int64_t last) const {
   const auto count = last - first;
   const auto row_bytes = kWidth * static_cast<int64_t>(sizeof(float));
-  auto rows = HiddenRows::Create(
-      DType::kF32, count, kWidth,
-      std::string_view(bytes_).substr(static_cast<size_t>(first * row_bytes),
-                                      static_cast<size_t>(count * row_bytes)));
+  auto rows =
+      HiddenRows::Create(DType::kF32, count, kWidth,
+                         std::string_view(bytes_).substr(static_cast<size_t>(first * row_bytes),
+                                                         static_cast<size_t>(count * row_bytes)));
   AERIE_CHECK(rows.ok()) << rows.status();
-  return {absl::MakeConstSpan(tokens_).subspan(static_cast<size_t>(first),
-                                               static_cast<size_t>(count)),
-          *rows};
+  return {
+      absl::MakeConstSpan(tokens_).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
+      *rows};
 }
 
 DraftInput Worker::Call(int64_t first, int32_t k) const {
@@ -45,9 +45,8 @@ DraftInput Worker::Call(int64_t first, int32_t k) const {
 }
 
 RowSource Worker::Source() const {
-  return [this](int64_t first, int64_t last) -> absl::StatusOr<RowBatch> {
-    return Rows(first, last);
-  };
+  return
+      [this](int64_t first, int64_t last) -> absl::StatusOr<RowBatch> { return Rows(first, last); };
 }
 
 std::vector<int32_t> Worker::ExpectedDraft(int32_t k) const {

@@ -1,5 +1,5 @@
-// A made-up target worker for tests: a sequence of tokens and rows whose bytes tell the row, so that a row in the wrong
-// place cannot pass.
+// A made-up target worker for tests: a sequence of tokens and rows whose bytes tell the row, so
+// that a row in the wrong place cannot pass.
 #pragma once
 
 #include <cstdint>

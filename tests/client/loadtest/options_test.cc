@@ -31,11 +31,12 @@ TEST(LoadOptionsTest, HasUsableDefaults) {
 }
 
 TEST(LoadOptionsTest, ReadsEveryFlag) {
-  const CommandLine line = Parse(
-      {"--address", "unix:/tmp/s", "--transport", "stream", "--sessions", "3", "--duration", "1m",
-       "--rounds", "9", "--warmup", "500ms", "--k", "5", "--prompt-rows", "17", "--dtype",
-       "float16", "--accept", "0.5,0.25,0", "--seed", "42", "--deadline", "2s", "--json", "-",
-       "--quiet"});
+  const CommandLine line =
+      Parse({"--address",  "unix:/tmp/s", "--transport",   "stream", "--sessions", "3",
+             "--duration", "1m",          "--rounds",      "9",      "--warmup",   "500ms",
+             "--k",        "5",           "--prompt-rows", "17",     "--dtype",    "float16",
+             "--accept",   "0.5,0.25,0",  "--seed",        "42",     "--deadline", "2s",
+             "--json",     "-",           "--quiet"});
   ASSERT_EQ(line.exit_code, std::nullopt) << line.text;
   const LoadOptions& o = line.options;
   EXPECT_EQ(o.address, "unix:/tmp/s");
@@ -57,10 +58,10 @@ TEST(LoadOptionsTest, ReadsEveryFlag) {
 TEST(LoadOptionsTest, HelpTellsEveryFlagTheJsonAndTheExitCodes) {
   const CommandLine line = Parse({"--help"});
   EXPECT_THAT(line.exit_code, Optional(0));
-  for (const char* word : {"--address", "--transport", "--sessions", "--requests", "--duration",
-                           "--rounds", "--warmup", "--k", "--prompt-rows", "--dtype", "--accept",
-                           "--recording", "--seed", "--deadline", "--json", "--quiet",
-                           "latency_seconds", "reconciliation", "Exit code"}) {
+  for (const char* word :
+       {"--address", "--transport", "--sessions", "--requests", "--duration", "--rounds",
+        "--warmup", "--k", "--prompt-rows", "--dtype", "--accept", "--recording", "--seed",
+        "--deadline", "--json", "--quiet", "latency_seconds", "reconciliation", "Exit code"}) {
     EXPECT_THAT(line.text, HasSubstr(word));
   }
 }
@@ -96,7 +97,10 @@ INSTANTIATE_TEST_SUITE_P(
         {"NothingLeftAfterWarmup", {"--duration", "1s", "--warmup", "1s"}, "--duration", "1s"},
         {"NegativeWarmup", {"--warmup", "-1s"}, "--warmup", "-1s"},
         {"DeadlineOfZero", {"--deadline", "0s"}, "--deadline", "0"},
-        {"RequestsAndDuration", {"--requests", "5", "--duration", "2s"}, "--requests", "--duration"},
+        {"RequestsAndDuration",
+         {"--requests", "5", "--duration", "2s"},
+         "--requests",
+         "--duration"},
         {"ProbabilityAboveOne", {"--accept", "0.5,1.5"}, "--accept", "1.5"},
         {"ProbabilityNotANumber", {"--accept", "nan"}, "--accept", "nan"},
         {"AcceptNoNumber", {"--accept", "0.5,x"}, "--accept", "0.5,x"},

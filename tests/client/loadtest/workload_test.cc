@@ -51,7 +51,8 @@ TEST(SyntheticWorkloadTest, KeepsDraftTokensWithTheGivenProbabilityAtEachPositio
 
 TEST(SyntheticWorkloadTest, CommitsTheAcceptedTokensAndABonusThatIsNotTheRejectedOne) {
   SyntheticOptions options = SmallOptions({1.0, 0.0});
-  options.manifest.vocab_size = 2;  // so that the bonus would hit the rejected token half of the time
+  options.manifest.vocab_size =
+      2;  // so that the bonus would hit the rejected token half of the time
   const SyntheticWorkload workload(options);
   auto sequence = workload.NewSequence(0);
   sequence->Prompt();
@@ -97,8 +98,7 @@ TEST(SyntheticWorkloadTest, ReplaysTheRowsThatItGaveOut) {
   EXPECT_TRUE(std::string(replay.rows.bytes()) == bytes);
   const size_t row_bytes = 8 * sizeof(float);
   const RowBatch piece = sequence->Rows(5100, 5110);
-  EXPECT_TRUE(std::string(piece.rows.bytes()) ==
-              bytes.substr(5100 * row_bytes, 10 * row_bytes));
+  EXPECT_TRUE(std::string(piece.rows.bytes()) == bytes.substr(5100 * row_bytes, 10 * row_bytes));
 }
 
 TEST(SyntheticWorkloadTest, MakesFiniteRowsThatDifferInEveryDType) {
