@@ -83,13 +83,15 @@ def main() -> int:
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     model, tokenizer = load_target(arguments.target)
-    speed_up(model, most_rows=arguments.k + 1)
+    ways = speed_up(model, most_rows=arguments.k + 1)
     client = DraftClient(arguments.address, transport=arguments.transport)
     with client:
         drafter = client.server_info().drafter()
         worker = TargetWorker(model, tokenizer, client, arguments.k)
         places = ", ".join(str(c) for c in drafter.captures)
         print(f"Target: fp32, {arguments.threads} threads; k = {arguments.k}")
+        chosen = ", ".join(f"{rows}: {way}" for rows, way in ways.items())
+        print(f"Fastest product here by number of rows: {chosen}")
         print(f"Drafter {drafter.name} {drafter.version} takes {places}")
         sys.stdout.flush()
         for _ in worker.generate(worker.encode_chat("Hello."), 8):

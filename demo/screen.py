@@ -55,7 +55,7 @@ def print_comparison(number: int, of: int, c: Comparison) -> None:
     if c.first_difference is not None:
         print(
             f"       texts differ from token {c.first_difference} on; the two best logits there "
-            f"are {c.gap:.2e} apart; below {TIE_GAP:g} that is a tie of fp32 sums, above it is a fault"
+            f"are {c.gap:.2e} apart; below {TIE_GAP:g} that is a tie of fp32 sums, above it a fault"
         )
     if c.drafted.missed_rounds:
         print(f"       {c.drafted.missed_rounds} rounds went without a draft: the server was away")

@@ -61,10 +61,10 @@ class DraftClient:
         options = [
             ("grpc.max_send_message_length", max_message_bytes),
             ("grpc.max_receive_message_length", max_message_bytes),
-            # A server that comes back should be noticed within seconds; the default is two minutes.
+            # A server that comes back should be noticed within a second, not within two minutes.
+            # Not min_reconnect_backoff_ms: it is also how long one attempt may take to connect.
             ("grpc.initial_reconnect_backoff_ms", 100),
-            ("grpc.min_reconnect_backoff_ms", 100),
-            ("grpc.max_reconnect_backoff_ms", 2000),
+            ("grpc.max_reconnect_backoff_ms", 1000),
         ]
         if credentials is None:
             self._channel = grpc.insecure_channel(address, options)
@@ -115,7 +115,15 @@ class DraftClient:
             request.options.max_k = max_k
         rows_per_call = self._rows_per_call(manifest, deadline)
         response = self._transport.open_session(request, deadline.left())
-        return DraftSession(self, manifest, response, rows_per_call)
+        return DraftSession(
+            self._transport,
+            manifest,
+            response,
+            rows_per_call=rows_per_call,
+            timeout=self.timeout,
+            retries=self._retries,
+            on_lost=self._forget_info,
+        )
 
     def draft_once(
         self,

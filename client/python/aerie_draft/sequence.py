@@ -108,7 +108,7 @@ class DraftedSequence:
         return len(self._tokens)
 
     def commit(self, tokens: Sequence[int], rows: np.ndarray) -> None:
-        """Adds rows: states of the next positions, of each the token that follows. Sends nothing."""
+        """Adds rows: states of the next positions, and the token after each. Sends nothing."""
         encoded = encode_rows(rows, self._manifest.dtype)
         if encoded.shape != (len(tokens), self._manifest.row_width):
             raise ValueError(

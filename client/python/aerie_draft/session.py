@@ -7,7 +7,7 @@ token at position i + 1, so a sequence of n tokens has n - 1 rows and its first 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import grpc
 import numpy as np
@@ -22,14 +22,28 @@ from aerie_draft.values import AcceptanceRecord, Manifest, Proposal
 class DraftSession:
     """One sequence on the server. One thread at a time; made by DraftClient.open()."""
 
-    def __init__(self, client, manifest: Manifest, opened, rows_per_call: int):
+    def __init__(
+        self,
+        transport,
+        manifest: Manifest,
+        opened: draft_pb2.OpenSessionResponse,
+        *,
+        rows_per_call: int,
+        timeout: float,
+        retries: int,
+        on_lost: Callable[[], None],
+    ):
+        """`on_lost` is called when the server cannot be reached any more."""
         self.session_id: str = opened.session_id
         self.max_k: int = opened.options.max_k
         self.lease: float = codec.seconds(opened.lease)
         self.manifest = manifest
         self.rows_per_call = rows_per_call
         self.length = 0  # rows that the server is known to hold
-        self._client = client
+        self._transport = transport
+        self._timeout = timeout
+        self._retries = retries
+        self._on_lost = on_lost
         self._seq = 0
 
     def draft(
@@ -54,7 +68,7 @@ class DraftSession:
                 itself; a difference shows in its metrics.
         """
         started = time.perf_counter()
-        deadline = Deadline(self._client.timeout if timeout is None else timeout)
+        deadline = Deadline(self._timeout if timeout is None else timeout)
         data = memoryview(rows_as_bytes(rows, self.manifest, len(token_ids)))
         row_bytes = self.manifest.row_width * self.manifest.dtype.size
         count, calls, judged = len(token_ids), 0, None
@@ -85,8 +99,8 @@ class DraftSession:
         request = draft_pb2.CloseSessionRequest(
             session_id=self.session_id, final_token_ids=final_tokens
         )
-        response = self._client._transport.close_session(
-            request, self._client.timeout if timeout is None else timeout
+        response = self._transport.close_session(
+            request, self._timeout if timeout is None else timeout
         )
         return codec.acceptance_value(response.acceptance)
 
@@ -94,11 +108,10 @@ class DraftSession:
         self._seq += 1
         request.session_id = self.session_id
         request.seq = self._seq
-        transport = self._client._transport
-        tries = 1 + (self._client._retries if transport.sessions_survive_reconnect else 0)
+        tries = 1 + (self._retries if self._transport.sessions_survive_reconnect else 0)
         while True:
             try:
-                response = transport.draft(request, deadline.left())
+                response = self._transport.draft(request, deadline.left())
                 self.length = response.length
                 return response
             except Unavailable as error:
@@ -106,7 +119,7 @@ class DraftSession:
                 # A reason comes from the server itself (loading, draining): it heard us, and
                 # asking again at once changes nothing.
                 if error.reason or tries == 0:
-                    self._client._forget_info()
+                    self._on_lost()
                     raise
 
 
@@ -133,7 +146,8 @@ def rows_as_bytes(rows: np.ndarray | bytes, manifest: Manifest, count: int) -> b
     expected = count * manifest.row_width * manifest.dtype.size
     if len(data) != expected:
         raise ValueError(
-            f"hidden states hold {len(data)} bytes; expected {expected}: {count} rows, one a token, "
-            f"of {manifest.row_width} elements in {manifest.dtype.name}; send as many rows as tokens"
+            f"hidden states hold {len(data)} bytes; expected {expected}: {count} rows, "
+            f"one a token, of {manifest.row_width} elements in {manifest.dtype.name}; send as many "
+            "rows as tokens"
         )
     return data

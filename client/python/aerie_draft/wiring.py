@@ -129,8 +129,9 @@ def hidden_states_index(capture: Capture, num_layers: int) -> int:
     if capture.boundary == num_layers:
         raise ValueError(
             f"the drafter wants boundary {num_layers} of a target of {num_layers} layers, before "
-            f"the final norm; output_hidden_states gives that place only after the norm; use a drafter "
-            f"with a lower boundary or with the final norm, or capture by a hook on the last layer"
+            f"the final norm; output_hidden_states gives that place only after the norm; use a "
+            f"drafter with a lower boundary or with the final norm, or capture by a "
+            "hook on the last layer"
         )
     if not 0 <= capture.boundary < num_layers:
         raise ValueError(

@@ -1,8 +1,13 @@
 """Fixtures of the client's tests: a fake server, a client of it, a manifest that fits it."""
 
+import importlib.util
+
 import aerie_draft
 import pytest
 from fake_server import FakeServer
+
+if importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"):
+    pytest_plugins = ["tiny_target"]  # The fixtures make_worker, model and plain.
 
 
 @pytest.fixture
@@ -13,13 +18,13 @@ def server():
 
 @pytest.fixture(params=["unary", "stream"])
 def client(request, server):
-    with aerie_draft.DraftClient(server.address, transport=request.param) as connected:
+    with aerie_draft.DraftClient(server.address, transport=request.param, timeout=60) as connected:
         yield connected
 
 
 @pytest.fixture
 def unary(server):
-    with aerie_draft.DraftClient(server.address) as connected:
+    with aerie_draft.DraftClient(server.address, timeout=60) as connected:
         yield connected
 
 

@@ -80,7 +80,9 @@ def test_a_proposal_says_why_it_is_empty(client, manifest):
     ids=["by_rows", "no_empty_last_call", "by_bytes"],
 )
 def test_a_long_prompt_is_cut_by_the_servers_limits(limits, calls):
-    with FakeServer(**limits) as server, aerie_draft.DraftClient(server.address) as client:
+    with FakeServer(**limits) as server, aerie_draft.DraftClient(
+        server.address, timeout=60
+    ) as client:
         session = client.open(make_manifest())
         proposal = session.draft(0, list(range(10)), rows(10), k=2)
         assert [len(r.token_ids) for r in server.requests] == calls
@@ -92,7 +94,7 @@ def test_a_long_prompt_is_cut_by_the_servers_limits(limits, calls):
 
 def test_the_verdict_of_a_cut_call_is_the_first_chunks():
     with FakeServer(max_rows_per_call=2) as server:
-        with aerie_draft.DraftClient(server.address) as client:
+        with aerie_draft.DraftClient(server.address, timeout=60) as client:
             session = client.open(make_manifest())
             session.draft(0, [1], rows(1), k=1)
             proposal = session.draft(1, [7, 2, 3], rows(3), k=1, accepted=1)
@@ -102,7 +104,7 @@ def test_the_verdict_of_a_cut_call_is_the_first_chunks():
 
 def test_a_message_without_room_for_a_row_is_refused():
     with FakeServer(max_message_bytes=4096 + 52) as server:
-        with aerie_draft.DraftClient(server.address) as client:
+        with aerie_draft.DraftClient(server.address, timeout=60) as client:
             with pytest.raises(ValueError, match="room for at least one row"):
                 client.open(make_manifest())
 
@@ -168,7 +170,7 @@ def test_a_deadline_ends_a_call_that_hangs(server, client, manifest):
 
 def test_a_stream_that_broke_is_opened_again():
     with FakeServer() as server:
-        with aerie_draft.DraftClient(server.address, transport="stream") as client:
+        with aerie_draft.DraftClient(server.address, transport="stream", timeout=60) as client:
             session = client.open(make_manifest())
             server.stop()
             with pytest.raises(aerie_draft.Unavailable):
@@ -182,7 +184,7 @@ def test_a_stream_that_broke_is_opened_again():
 
 def test_sessions_share_a_stream_without_mixing_answers(server):
     server.drafter = lambda tokens, k: [tokens[-1]] * k
-    with aerie_draft.DraftClient(server.address, transport="stream") as client:
+    with aerie_draft.DraftClient(server.address, transport="stream", timeout=60) as client:
 
         def drive(token):
             session = client.open(make_manifest())

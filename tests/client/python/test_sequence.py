@@ -65,12 +65,12 @@ def test_each_round_sends_only_its_new_rows_and_reports_what_was_kept(server, se
 def test_a_worker_without_a_server_goes_on_and_asks_seldom(clock, availability):
     with aerie_draft.DraftClient("127.0.0.1:1") as client:
         sequence = DraftedSequence(client, make_manifest(), availability)
-        for i, at in enumerate([100.0, 100.9, 101.0, 102.9, 103.0, 105.9, 106.0]):
-            clock.now = at
+        # Waits of 1 s, 2 s, then 3 s, the longest.
+        asked = {100.0: 1, 100.9: 1, 101.0: 2, 102.9: 2, 103.0: 3, 105.9: 3, 106.0: 4}
+        for i, (clock.now, failures) in enumerate(asked.items()):
             sequence.commit([1], rows(i, 1))
             assert sequence.propose(2) is None
-        # Asked at 100, 101 (after 1 s), 103 (after 2 s), 106 (after 3 s, the longest).
-        assert availability.failures == {"Unavailable": 4}
+            assert availability.failures == {"Unavailable": failures}, clock.now
         assert sequence.missed == 7
         assert sequence.finish([1]) is None
 
@@ -198,7 +198,7 @@ def test_rows_of_another_shape_are_refused_at_commit(sequence):
 
 def test_a_long_history_is_resent_whole_after_many_small_commits():
     with FakeServer(max_rows_per_call=3) as server:
-        with aerie_draft.DraftClient(server.address) as client:
+        with aerie_draft.DraftClient(server.address, timeout=60) as client:
             sequence = DraftedSequence(client, make_manifest(), Availability())
             first = 0
             for count in (4, 1, 2, 1, 3):

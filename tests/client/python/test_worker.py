@@ -1,4 +1,4 @@
-"""The transformers worker: its text is plain greedy decoding's, whatever drafter and server do.
+"""The transformers worker: its text is plain greedy decoding's, whatever the drafter proposes.
 
 The target is a small random Llama; the drafter knows the right text and lies at chosen places.
 """
@@ -10,104 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from aerie_draft import Availability  # noqa: E402
 from aerie_draft.transformers import CachedTarget, TargetWorker  # noqa: E402
-from fake_server import FakeServer  # noqa: E402
-
-torch.set_num_threads(1)  # Threads that wait for each other are all that a model this small gains.
-
-PROMPT = [5, 9, 17, 3, 40, 11]
-VOCAB = 64
-NEVER = ()
-
-
-def tiny_llama(**overrides):
-    torch.manual_seed(3)
-    config = transformers.LlamaConfig(
-        **{
-            **dict(
-                vocab_size=VOCAB,
-                hidden_size=16,
-                intermediate_size=32,
-                num_hidden_layers=4,
-                num_attention_heads=4,
-                num_key_value_heads=2,
-                initializer_range=0.6,
-                max_position_embeddings=512,
-                tie_word_embeddings=False,
-            ),
-            **overrides,
-        }
-    )
-    return transformers.LlamaForCausalLM(config).float().eval()
-
-
-@pytest.fixture(scope="module")
-def model():
-    return tiny_llama()
-
-
-@pytest.fixture(scope="module")
-def plain(model):
-    """80 tokens of plain greedy decoding by transformers' own loop."""
-    with torch.inference_mode():
-        output = model.generate(
-            torch.tensor([PROMPT]),
-            max_new_tokens=80,
-            do_sample=False,
-            eos_token_id=None,
-            pad_token_id=0,
-        )
-    text = output[0, len(PROMPT) :].tolist()
-    assert len(set(text)) > 8, "a text that repeats itself proves little; choose another seed"
-    return text
-
-
-class Liar:
-    """Proposes the right continuation but for the places where `wrong(position)` says so."""
-
-    def __init__(self, plain, wrong):
-        self._text = PROMPT + plain
-        self._wrong = wrong
-
-    def __call__(self, row_tokens, k):
-        first = len(row_tokens) + 1
-        right = self._text[first : first + k]
-        right += [0] * (k - len(right))
-        return [(t + 1) % VOCAB if self._wrong(first + i) else t for i, t in enumerate(right)]
-
-
-DRAFTERS = {
-    "always_right": lambda position: False,
-    "always_wrong": lambda position: True,
-    "every_third_wrong": lambda position: position % 3 == 0,
-    "irregular": lambda position: (position * position) % 7 < 2,
-}
-
-
-@pytest.fixture(params=["unary", "stream"])
-def make_worker(request, model):
-    """A worker on a server with the given drafter; everything is closed at the end."""
-    opened = []
-
-    def make(drafter, k=4, target=model, **kwargs):
-        server = FakeServer(drafter)
-        server.hidden = 16
-        server.start()
-        client = aerie_draft.DraftClient(server.address, transport=request.param)
-        opened.extend([client.close, server.stop])
-        return TargetWorker(target, None, client, k, timeout=30, **kwargs), server
-
-    yield make
-    for close in opened:
-        close()
-
-
-def run(generation):
-    rounds = list(generation)
-    summary = generation.summary
-    assert [t for r in rounds for t in r.tokens] == summary.tokens
-    return rounds, summary
+from tiny_target import DRAFTERS, NEVER, PROMPT, VOCAB, Liar, run  # noqa: E402
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
@@ -203,55 +107,6 @@ def test_a_drafter_that_proposes_more_than_asked_changes_nothing(make_worker, pl
     assert summary.tokens == plain[:20]
 
 
-def test_a_server_that_dies_midway_costs_drafts_but_no_token(make_worker, plain):
-    worker, server = make_worker(
-        Liar(plain, DRAFTERS["irregular"]), availability=Availability(clock=lambda: 0.0)
-    )
-    generation = worker.generate(PROMPT, 60, NEVER)
-    rounds = []
-    for number, made in enumerate(generation):
-        rounds.append(made)
-        if number == 5:
-            server.stop()
-    summary = generation.summary
-    assert summary.tokens == plain[:60]
-    assert [r.proposed > 0 for r in rounds[1:6]] == [True] * 5
-    assert not any(r.proposed for r in rounds[6:])
-    assert summary.missed_rounds == len(rounds) - 6 - 1  # The last token needs no draft.
-    assert summary.record is None
-
-
-def test_a_server_that_comes_back_is_used_again(make_worker, plain):
-    worker, server = make_worker(
-        Liar(plain, DRAFTERS["always_right"]), k=1, availability=Availability(0.0, 0.0)
-    )
-    generation = worker.generate(PROMPT, 60, NEVER)
-    proposed = []
-    for number, made in enumerate(generation):
-        proposed.append(made.proposed)
-        if number == 3:
-            server.stop()
-        elif number == 5:
-            server.start()
-            wait_until_connected(worker)
-    assert generation.summary.tokens == plain[:60]
-    assert proposed[4:6] == [0, 0]
-    assert all(p == 1 for p in proposed[6:-1])
-    assert generation.summary.resyncs <= 1
-    (session,) = server.closed
-    assert session.tokens == (PROMPT + plain[:60])[1:], "resent from row 0"
-
-
-def test_a_worker_starts_without_a_server_when_it_knows_the_captures(model, plain):
-    with aerie_draft.DraftClient("127.0.0.1:1") as client:
-        worker = TargetWorker(model, None, client, 3, captures=aerie_draft.captures_at([1, 2, 3]))
-        _, summary = run(worker.generate(PROMPT, 20, NEVER))
-        assert summary.tokens == plain[:20]
-        assert worker.availability.failures["Unavailable"] >= 1
-        with pytest.raises(aerie_draft.Unavailable):
-            TargetWorker(model, None, client, 3)
-
-
 def test_leaving_early_closes_the_session(make_worker, plain):
     worker, server = make_worker(Liar(plain, DRAFTERS["always_right"]))
     generation = worker.generate(PROMPT, 60, NEVER)
@@ -263,13 +118,43 @@ def test_leaving_early_closes_the_session(make_worker, plain):
     assert generation.summary.record.spec_steps == 2
 
 
-def test_plain_generation_asks_nobody_and_captures_nothing(make_worker, plain):
+def test_plain_generation_asks_nobody_and_captures_nothing(make_worker, model, plain, monkeypatch):
     worker, server = make_worker(Liar(plain, DRAFTERS["always_right"]))
+    asked, forward = [], model.forward
+
+    def watched(*args, output_hidden_states=None, logits_to_keep=None, **kwargs):
+        asked.append(output_hidden_states)
+        return forward(
+            *args,
+            output_hidden_states=output_hidden_states,
+            logits_to_keep=logits_to_keep,
+            **kwargs,
+        )
+
+    monkeypatch.setattr(model, "forward", watched)
     rounds, summary = run(worker.generate_plain(PROMPT, 20, NEVER))
     assert summary.tokens == plain[:20]
+    assert asked == [False] * 20
     assert (summary.forwards, summary.rounds) == (20, 0)
     assert not any(any(r.accepted) for r in rounds)
     assert not server.requests
+
+
+def test_a_target_that_fails_midway_leaves_no_session_and_no_false_tokens(
+    make_worker, model, plain, monkeypatch
+):
+    worker, server = make_worker(Liar(plain, DRAFTERS["always_right"]), k=2)
+    generation = worker.generate(PROMPT, 60, NEVER)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        for number, _ in enumerate(generation):
+            if number == 2:
+                monkeypatch.setattr(model, "forward", raise_out_of_memory)
+    assert not server.sessions
+    assert server.final_tokens == [[]]
+
+
+def raise_out_of_memory(*args, logits_to_keep=None, **kwargs):
+    raise RuntimeError("out of memory")
 
 
 def test_a_sliding_window_target_keeps_what_a_rejection_needs(make_worker):
@@ -326,13 +211,3 @@ def test_a_k_above_the_servers_limit_is_refused(make_worker, plain):
         make_worker(Liar(plain, DRAFTERS["always_right"]), k=9)
     with pytest.raises(ValueError, match="k is 0"):
         make_worker(Liar(plain, DRAFTERS["always_right"]), k=0)
-
-
-def wait_until_connected(worker):
-    """The connection notices a returned server by itself; this waits for that moment."""
-    while True:
-        try:
-            worker._client.server_info(timeout=30)
-            return
-        except aerie_draft.Unavailable:
-            pass
