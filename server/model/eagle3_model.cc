@@ -14,6 +14,7 @@
 #include "common/check.h"
 #include "common/status_macros.h"
 #include "server/model/cpu_budget.h"
+#include "server/model/done_here.h"
 #include "server/model/eagle3_pass.h"
 #include "server/model/torch_status.h"
 
@@ -85,7 +86,8 @@ absl::Status SelfTest(Eagle3Model& model) {
     const auto outputs = model.Step({&sequence, 1}, 1);
     if (!outputs.ok()) {
       status = absl::FailedPreconditionError(absl::StrCat(
-          "drafter ", spec.name, " failed its trial row: ", outputs.status().message()));
+          "drafter ", spec.name, " failed its trial row (", outputs.status().message(),
+          "); expected finite scores; fetch the weights again, or load them with --dtype=float32"));
       break;
     }
     token = outputs->at(0).top.at(0).token;
@@ -117,6 +119,7 @@ absl::Status ModelOptions::Validate() const {
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& checkpoint,
                                                             const ModelOptions& options) {
   AERIE_RETURN_IF_ERROR(options.Validate());
+  AERIE_RETURN_IF_ERROR(CheckDoneHere(checkpoint));
   const DTypeChoice dtype = ChooseDType(options.dtype);
   using Result = absl::StatusOr<std::unique_ptr<Eagle3Model>>;
   AERIE_ASSIGN_OR_RETURN(
