@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +22,8 @@ class WeightsFolder;
 
 struct CheckpointOptions {
   std::string name;  // what the drafter is called; empty: the name of its folder
-  std::string
-      embedding_key;  // the embedding's tensor in the target folder; empty: found by its suffix
+  // The tensor of the target folder that is the embedding; empty: found by its suffix.
+  std::string embedding_key;
   HeadConfigOptions head;
 };
 
@@ -33,14 +32,22 @@ struct Checkpoint {
   std::string version;  // 16 hex digits: digest of the head's weight files
   TargetSpec target;
   HeadSpec spec;
+  WiringClaim wiring_claim;
 
-  // Every matrix and norm of the head, all F32, F16 or BF16, in the shapes of head_tensors.cc.
-  std::map<HeadTensor, TensorSpan> tensors;
+  // Every matrix, norm and bias of the head, in the shapes of head_tensors.h; F32, F16 or BF16,
+  // matrices also F8_E4M3 or F8_E5M2 with an entry in `scales`. kOutput is always here, borrowed or
+  // not.
+  TensorMap tensors;
+  TensorMap scales;  // see HeadTensors
+  std::string output_source;
   // [vocab_size, hidden_size] by target id, from the head if it has one, else from the target.
   TensorSpan embedding;
   std::string embedding_source;
   // Target id of each draft id, strictly increasing; size draft_vocab_size.
   std::vector<int32_t> draft_to_target;
+
+  // What is odd but does not stop the load; each in three parts, as errors are.
+  std::vector<std::string> warnings;
 
   // Where every setting and every borrowed tensor came from.
   std::vector<Setting> Settings() const;
@@ -51,12 +58,25 @@ struct Checkpoint {
 };
 
 // `drafter_folder` holds config.json and model.safetensors (or shards with an index);
-// `target_folder` the same of the target, of which only config.json and the embedding are read.
+// `target_folder` the same of the target, of which only config.json and what is borrowed are read.
 // NOT_FOUND: a folder or file is missing. INVALID_ARGUMENT: a file is damaged. FAILED_PRECONDITION:
 // the files are sound but contradict each other or ask for something that is not done here; the
 // message lists every complaint.
 absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& drafter_folder,
                                           const std::string& target_folder,
                                           const CheckpointOptions& options = {});
+
+// As much of a checkpoint as can be told, and all that is wrong with it.
+struct Inspection {
+  Complaints complaints;
+  std::vector<TensorSpan> tensors;  // of the head, as named in its files
+  bool resolved = false;            // `checkpoint.spec` holds what is known
+  Checkpoint checkpoint;            // complete only when there are no complaints and a target
+  absl::Status unreadable;          // a folder or file that cannot be read; OK otherwise
+};
+
+// The same steps, but `target_folder` may be empty: what hangs on the target is then left open.
+Inspection InspectCheckpoint(const std::string& drafter_folder, const std::string& target_folder,
+                             const CheckpointOptions& options);
 
 }  // namespace aerie

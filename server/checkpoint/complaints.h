@@ -3,26 +3,33 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace aerie {
 
 class Complaints {
  public:
-  // `complaint`: what was seen, what was expected, what to do.
-  void Add(std::string complaint) { complaints_.push_back(std::move(complaint)); }
+  // `complaint`: what was seen, what was expected, what to do. It stops the load. One that is there
+  // already is not told twice.
+  void Add(std::string complaint);
+  // The same of something odd that changes no result: it is told, and the load goes on.
+  void Warn(std::string warning);
+
   bool empty() const { return complaints_.empty(); }
   const std::vector<std::string>& list() const { return complaints_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
-  // OK when there is none, else FAILED_PRECONDITION with all of them, numbered when there are
-  // several. `subject` opens the message: "drafter /models/head".
+  // OK when nothing stops the load, else FAILED_PRECONDITION with all that does, numbered when
+  // there are several. `subject` opens the message: "drafter /models/head".
   absl::Status ToStatus(absl::string_view subject) const;
 
  private:
   std::vector<std::string> complaints_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace aerie

@@ -17,6 +17,7 @@ constexpr int kMaxDepth = 32;
 // nullptr when `key` leads nowhere or to null.
 const Json* Lookup(const Json& root, absl::string_view key) {
   const Json* at = &root;
+  if (key.empty()) return at;
   for (const absl::string_view part : absl::StrSplit(key, '.')) {
     if (!at->is_object()) return nullptr;
     const auto found = at->find(std::string(part));
@@ -26,13 +27,25 @@ const Json* Lookup(const Json& root, absl::string_view key) {
   return at->is_null() ? nullptr : at;
 }
 
+// False when `key` leads nowhere.
+bool Erase(Json& root, absl::string_view key) {
+  Json* at = &root;
+  const std::vector<std::string> parts = absl::StrSplit(key, '.');
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    if (!at->is_object() || !at->contains(parts[i])) return false;
+    at = &(*at)[parts[i]];
+  }
+  return at->is_object() && at->erase(parts.back()) == 1;
+}
+
 }  // namespace
 
 struct ConfigView::Document {
   Json root = Json::object();
 };
 
-ConfigView::ConfigView(absl::string_view text, std::string label, Complaints& complaints)
+ConfigView::ConfigView(absl::string_view text, std::string label, Complaints& complaints,
+                       absl::Span<const std::string> ignored)
     : label_(std::move(label)), complaints_(complaints) {
   auto document = std::make_shared<Document>();
   if (absl::Status json = CheckJsonObject(text, kMaxDepth); json.ok()) {
@@ -41,11 +54,27 @@ ConfigView::ConfigView(absl::string_view text, std::string label, Complaints& co
     complaints_.Add(absl::StrCat(label_, ": ", json.message(),
                                  "; expected one JSON object; fetch or write the file again"));
   }
+  for (const std::string& key : ignored) {
+    if (!Erase(document->root, key)) {
+      complaints_.Warn(
+          absl::StrCat(label_, " has no key ", key,
+                       ", which --ignore-config-key names; expected one that is there; "
+                       "remove the flag"));
+    }
+  }
   document_ = std::move(document);
 }
 
 bool ConfigView::Has(absl::string_view key) const {
   return Lookup(document_->root, key) != nullptr;
+}
+
+std::optional<bool> ConfigView::Bool(absl::string_view key) const {
+  const Json* const value = Lookup(document_->root, key);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_boolean()) return value->get<bool>();
+  WrongType(key, "true or false");
+  return std::nullopt;
 }
 
 std::optional<int64_t> ConfigView::Int(absl::string_view key) const {
@@ -56,6 +85,26 @@ std::optional<int64_t> ConfigView::Int(absl::string_view key) const {
   if (value->is_number_integer() && !value->is_number_unsigned()) return value->get<int64_t>();
   WrongType(key, "a whole number");
   return std::nullopt;
+}
+
+std::optional<int32_t> ConfigView::Positive(absl::string_view key) const {
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  const auto value = Int(key);
+  if (!value.has_value()) return std::nullopt;
+  if (*value >= 1 && *value <= kMax) return static_cast<int32_t>(*value);
+  complaints_.Add(absl::StrCat(SourceOf(key), " is ", *value, "; expected 1..", kMax,
+                               "; put it right in the file"));
+  return std::nullopt;
+}
+
+void ConfigView::Contradicts(absl::string_view key, absl::string_view other, int64_t found) const {
+  complaints_.Add(absl::StrCat(SourceOf(key), " is ", Text(key), " but ", other, " is ", found,
+                               "; expected the same; check that these files belong together"));
+}
+
+void ConfigView::Expect(absl::string_view key, absl::string_view other, int64_t found) const {
+  const auto stated = Positive(key);
+  if (stated.has_value() && *stated != found) Contradicts(key, other, found);
 }
 
 std::optional<double> ConfigView::Number(absl::string_view key) const {
@@ -81,13 +130,29 @@ std::optional<std::vector<int32_t>> ConfigView::Ints(absl::string_view key) cons
   bool good = value->is_array();
   for (size_t i = 0; good && i < value->size(); ++i) {
     const Json& entry = (*value)[i];
+    // An unsigned one past 2^63 would come back negative.
     good = entry.is_number_integer() &&
+           (!entry.is_number_unsigned() || entry.get<uint64_t>() <= uint64_t{INT64_MAX}) &&
            entry.get<int64_t>() >= std::numeric_limits<int32_t>::min() &&
            entry.get<int64_t>() <= std::numeric_limits<int32_t>::max();
     if (good) numbers.push_back(entry.get<int32_t>());
   }
   if (good) return numbers;
   WrongType(key, "a list of whole numbers");
+  return std::nullopt;
+}
+
+std::optional<std::vector<std::string>> ConfigView::Strings(absl::string_view key) const {
+  const Json* const value = Lookup(document_->root, key);
+  if (value == nullptr) return std::nullopt;
+  std::vector<std::string> texts;
+  bool good = value->is_array();
+  for (size_t i = 0; good && i < value->size(); ++i) {
+    good = (*value)[i].is_string();
+    if (good) texts.push_back((*value)[i].get<std::string>());
+  }
+  if (good) return texts;
+  WrongType(key, "a list of strings");
   return std::nullopt;
 }
 

@@ -7,27 +7,41 @@
 #pragma once
 
 #include <optional>
-#include "absl/strings/string_view.h"
+#include <string>
+#include <vector>
 
-#include "absl/types/span.h"
+#include "absl/strings/string_view.h"
 #include "common/wiring.h"
 #include "server/checkpoint/complaints.h"
 #include "server/checkpoint/head_spec.h"
-#include "server/checkpoint/safetensors.h"
+#include "server/checkpoint/head_tensors.h"
+#include "server/checkpoint/layer_ids.h"
 #include "server/checkpoint/target_config.h"
 
 namespace aerie {
 
+// What an operator knows better than the files. Each shows as source "flag --...".
 struct HeadConfigOptions {
-  // How layer ids in config.json are to be read. Unset: only the two standard lists are taken.
+  // How layer ids in config.json are to be read. Unset: only where it is unmistakable.
   std::optional<LayerIdConvention> layer_ids;
+  std::optional<bool> norm_before_residual;
+  std::optional<bool> norm_output;
+  std::optional<double> rope_theta;
+  // Keys of config.json to be taken as absent, "eagle_config.x" for one inside an object.
+  std::vector<std::string> ignored_config_keys;
 };
 
-// Compares the text of the head's config.json with its tensors and the target. Adds a complaint for
-// everything that contradicts, is missing or is not done here; what is returned is only good when
-// none was added.
-HeadSpec ResolveHeadSpec(absl::string_view config_json, absl::Span<const TensorSpan> tensors,
-                         const TargetSpec& target, const HeadConfigOptions& options,
-                         Complaints& complaints);
+struct ResolvedHead {
+  HeadSpec spec;
+  WiringClaim wiring;
+};
+
+// Compares the text of the head's config.json with its tensors and the target. `target` may have
+// unknown fields; what hangs on them is then left open without a complaint. `measured`: the wiring
+// of a verified wiring.json, if there is one. Adds a complaint for everything that contradicts, is
+// missing or is not done here; what is returned is only good when none was added.
+ResolvedHead ResolveHead(absl::string_view config_json, const HeadTensors& tensors,
+                         const TargetSpec& target, const std::optional<MeasuredWiring>& measured,
+                         const HeadConfigOptions& options, Complaints& complaints);
 
 }  // namespace aerie

@@ -3,244 +3,246 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "server/checkpoint/head_tensor_table.h"
 #include "server/checkpoint/json_check.h"
+#include "server/checkpoint/tensor_names.h"
 
 namespace aerie {
 namespace {
 
-using Size = int64_t HeadSizes::*;
+// Past any head that is or will be; keeps a number in a name from standing for millions of layers.
+constexpr int64_t kMaxIndex = 255;
 
-enum class Kind {
-  kWeight,   // F32, F16 or BF16
-  kIndices,  // I32 or I64
-  kMask,     // BOOL
-};
+constexpr std::pair<absl::string_view, absl::string_view> kOlderCaptureNorms[] = {
+    {"aux_norm_low.", "fc_norm.0."},
+    {"aux_norm_mid.", "fc_norm.1."},
+    {"aux_norm_high.", "fc_norm.2."}};
 
-struct TensorRule {
-  HeadTensor tensor;
-  absl::string_view name;
-  Kind kind;
-  bool required;
-  std::vector<Size> shape;
-  int64_t columns_factor = 1;  // of the last extent
-};
-
-const std::vector<TensorRule>& Rules() {
-  using S = HeadSizes;
-  static const auto* const rules = new std::vector<TensorRule>{
-      {HeadTensor::kFc, "fc.weight", Kind::kWeight, true, {&S::hidden, &S::aux_width}},
-      {HeadTensor::kInputNorm,
-       "midlayer.input_layernorm.weight",
-       Kind::kWeight,
-       true,
-       {&S::hidden}},
-      {HeadTensor::kHiddenNorm, "midlayer.hidden_norm.weight", Kind::kWeight, true, {&S::hidden}},
-      // Twice as wide as the hidden state: the normed embedding first, the normed hidden state
-      // second.
-      {HeadTensor::kQuery,
-       "midlayer.self_attn.q_proj.weight",
-       Kind::kWeight,
-       true,
-       {&S::query_width, &S::hidden},
-       2},
-      {HeadTensor::kKey,
-       "midlayer.self_attn.k_proj.weight",
-       Kind::kWeight,
-       true,
-       {&S::kv_width, &S::hidden},
-       2},
-      {HeadTensor::kValue,
-       "midlayer.self_attn.v_proj.weight",
-       Kind::kWeight,
-       true,
-       {&S::kv_width, &S::hidden},
-       2},
-      {HeadTensor::kAttentionOutput,
-       "midlayer.self_attn.o_proj.weight",
-       Kind::kWeight,
-       true,
-       {&S::hidden, &S::query_width}},
-      {HeadTensor::kPostAttentionNorm,
-       "midlayer.post_attention_layernorm.weight",
-       Kind::kWeight,
-       true,
-       {&S::hidden}},
-      {HeadTensor::kGate,
-       "midlayer.mlp.gate_proj.weight",
-       Kind::kWeight,
-       true,
-       {&S::intermediate, &S::hidden}},
-      {HeadTensor::kUp,
-       "midlayer.mlp.up_proj.weight",
-       Kind::kWeight,
-       true,
-       {&S::intermediate, &S::hidden}},
-      {HeadTensor::kDown,
-       "midlayer.mlp.down_proj.weight",
-       Kind::kWeight,
-       true,
-       {&S::hidden, &S::intermediate}},
-      {HeadTensor::kFinalNorm, "norm.weight", Kind::kWeight, true, {&S::hidden}},
-      {HeadTensor::kOutput, "lm_head.weight", Kind::kWeight, true, {&S::draft_vocab, &S::hidden}},
-      {HeadTensor::kEmbedding,
-       "embed_tokens.weight",
-       Kind::kWeight,
-       false,
-       {&S::vocab, &S::hidden}},
-      {HeadTensor::kDraftToTarget, "d2t", Kind::kIndices, false, {&S::draft_vocab}},
-      {HeadTensor::kTargetToDraft, "t2d", Kind::kMask, false, {&S::vocab}},
-  };
-  return *rules;
+// Of a name that is no layer's: "fc_norm.1.weight" -> capture 1 and "weight".
+std::optional<std::pair<int64_t, std::string>> SplitCaptureNorm(std::string part) {
+  for (const auto& [older, newer] : kOlderCaptureNorms) {
+    if (absl::StartsWith(part, older)) part = absl::StrCat(newer, part.substr(older.size()));
+  }
+  absl::string_view rest = part;
+  if (!absl::ConsumePrefix(&rest, "fc_norm.")) return std::nullopt;
+  const size_t dot = rest.find('.');
+  int64_t index = 0;
+  if (dot == absl::string_view::npos || !absl::SimpleAtoi(rest.substr(0, dot), &index) ||
+      index < 0 || index > kMaxIndex) {
+    return std::nullopt;
+  }
+  return std::pair(index, std::string(rest.substr(dot + 1)));
 }
 
-const TensorRule& RuleOf(HeadTensor tensor) {
-  return *std::find_if(Rules().begin(), Rules().end(),
-                       [tensor](const TensorRule& rule) { return rule.tensor == tensor; });
-}
-
-// What a name outside the table belongs to. The first row that fits is told.
-struct NameHint {
-  enum class Where { kPrefix, kInside, kSuffix } where;
-  absl::string_view part;
-  absl::string_view meaning;
-};
-
-constexpr NameHint kHints[] = {
-    {NameHint::Where::kSuffix, "_scale", "a quantised head"},
-    {NameHint::Where::kInside, "_scale_", "a quantised head"},
-    {NameHint::Where::kSuffix, ".qweight", "a quantised head"},
-    {NameHint::Where::kSuffix, ".qzeros", "a quantised head"},
-    {NameHint::Where::kSuffix, ".scales", "a quantised head"},
-    {NameHint::Where::kInside, "lora_", "an adapter that has not been merged"},
-    {NameHint::Where::kInside, ".q_a_", "multi-head latent attention"},
-    {NameHint::Where::kInside, ".q_b_", "multi-head latent attention"},
-    {NameHint::Where::kInside, ".kv_a_", "multi-head latent attention"},
-    {NameHint::Where::kInside, ".kv_b_", "multi-head latent attention"},
-    {NameHint::Where::kInside, ".q_norm.", "a norm of queries"},
-    {NameHint::Where::kInside, ".k_norm.", "a norm of keys"},
-    {NameHint::Where::kSuffix, ".bias", "a bias"},
-    {NameHint::Where::kPrefix, "fc_norm.", "fc_norm, a norm for every capture"},
-    {NameHint::Where::kPrefix, "aux_norm_", "fc_norm, a norm for every capture"},
-    {NameHint::Where::kPrefix, "input_norm.", "norm_before_fc, a norm of the aux hidden state"},
-    {NameHint::Where::kPrefix, "mask_hidden", "a head that drafts in parallel"},
-    {NameHint::Where::kPrefix, "parallel_draft_heads.", "a head that drafts in parallel"},
-    {NameHint::Where::kPrefix, "midlayer.0.", "a head with numbered layers"},
-    {NameHint::Where::kPrefix, "midlayer.1.", "a head with several layers"},
-    {NameHint::Where::kPrefix, "layers.", "another naming family, layers.N."},
-    {NameHint::Where::kPrefix, "model.", "another naming family, with model. in front"},
-};
-
-std::optional<absl::string_view> MeaningOf(absl::string_view name) {
-  for (const NameHint& hint : kHints) {
-    const bool fits = hint.where == NameHint::Where::kPrefix   ? absl::StartsWith(name, hint.part)
-                      : hint.where == NameHint::Where::kSuffix ? absl::EndsWith(name, hint.part)
-                                                               : absl::StrContains(name, hint.part);
-    if (fits) return hint.meaning;
+std::optional<TensorKey> KeyOf(const TensorName& name) {
+  TensorPlace place = TensorPlace::kHead;
+  int64_t index = 0;
+  std::string part = name.part;
+  if (name.layer.has_value()) {
+    place = TensorPlace::kLayer;
+    index = *name.layer;
+    if (index > kMaxIndex) return std::nullopt;
+  } else if (const auto norm = SplitCaptureNorm(part)) {
+    place = TensorPlace::kCapture;
+    index = norm->first;
+    part = norm->second;
+  }
+  for (const TensorRule& rule : TensorRules()) {
+    if (rule.place != place || rule.part != part) continue;
+    // Behind the first layer two names stand for the one norm in front of the attention.
+    const bool later_norm = rule.role == HeadTensor::kHiddenNorm && index > 0;
+    return TensorKey(later_norm ? HeadTensor::kInputNorm : rule.role, static_cast<int32_t>(index));
   }
   return std::nullopt;
 }
 
-// Buffers that hold nothing which config.json does not say as well; the only names that are
-// skipped.
-bool IsRedundant(absl::string_view name) { return absl::EndsWith(name, "rotary_emb.inv_freq"); }
+// Puts one file's tensors in their places.
+class Sorter {
+ public:
+  Sorter(absl::Span<const TensorSpan> tensors, Complaints& complaints)
+      : tensors_(tensors), complaints_(complaints) {}
 
-bool TypeFits(Kind kind, TensorType type) {
-  switch (kind) {
-    case Kind::kWeight:
-      return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
-    case Kind::kIndices:
-      return type == TensorType::kI32 || type == TensorType::kI64;
-    case Kind::kMask:
-      return type == TensorType::kBool;
+  HeadTensors Sort() {
+    for (const TensorSpan& tensor : tensors_) {
+      if (!IsRedundantTensor(tensor.name)) Place(tensor);
+    }
+    CheckFamilies();
+    CheckScales();
+    CountLayers();
+    return std::move(sorted_);
   }
-  return false;
-}
 
-absl::string_view ExpectedTypes(Kind kind) {
-  switch (kind) {
-    case Kind::kWeight:
-      return "F32, F16 or BF16";
-    case Kind::kIndices:
-      return "I32 or I64";
-    case Kind::kMask:
-      return "BOOL";
+ private:
+  void Place(const TensorSpan& tensor) {
+    TensorName name = ParseTensorName(tensor.name);
+    // The scale of an fp8 weight stands under the name of the weight.
+    bool is_scale = false;
+    for (const absl::string_view suffix : {"weight_scale_inv", "weight_scale"}) {
+      if (!is_scale && absl::EndsWith(name.part, suffix)) {
+        is_scale = true;
+        name.part.resize(name.part.size() - suffix.size());
+        name.part += "weight";
+      }
+    }
+    if (absl::EndsWith(name.part, ".input_scale")) {
+      TensorName weight = name;
+      weight.part = absl::StrCat(absl::StripSuffix(name.part, "input_scale"), "weight");
+      // Scales of activations, which are not quantised here.
+      const auto key = KeyOf(weight);
+      if (key.has_value() && RuleOf(key->role).kind == TensorKind::kMatrix) return;
+    }
+    const auto key = KeyOf(name);
+    if (!key.has_value() || (is_scale && RuleOf(key->role).kind != TensorKind::kMatrix)) {
+      ComplainOfUnknown(tensor);
+      return;
+    }
+    NoteFamily(name, *key, tensor.name);
+    if (is_scale) {
+      PlaceScale(*key, tensor);
+      return;
+    }
+    const TensorRule& rule = RuleOf(key->role);
+    const auto [seen, is_new] = sorted_.stored.emplace(*key, tensor.name);
+    if (!is_new) {
+      complaints_.Add(absl::StrCat("tensors ", Quoted(seen->second), " and ", Quoted(tensor.name),
+                                   " are both ", PlainName(*key),
+                                   "; expected it once; export the head with one of them"));
+    } else if (!TypeFits(rule.kind, tensor.type)) {
+      complaints_.Add(absl::StrCat("tensor ", tensor.name, " is ", tensor.Describe(), "; expected ",
+                                   ExpectedTypes(rule.kind),
+                                   "; convert it, or use a head that is not quantised so"));
+    } else if (tensor.shape.size() != rule.shape.size()) {
+      complaints_.Add(absl::StrCat("tensor ", tensor.name, " is ", tensor.Describe(), "; expected ",
+                                   rule.shape.size(),
+                                   " dimensions; this is no EAGLE-3 head of a known kind"));
+    } else {
+      sorted_.weights.emplace(*key, tensor);
+    }
+  }
+
+  void PlaceScale(const TensorKey& key, const TensorSpan& tensor) {
+    if (!TypeFits(TensorKind::kFloats, tensor.type)) {
+      complaints_.Add(absl::StrCat("tensor ", tensor.name, " is ", tensor.Describe(), "; expected ",
+                                   ExpectedTypes(TensorKind::kFloats),
+                                   "; use a head with scales of such a type"));
+    } else if (!sorted_.scales.emplace(key, tensor).second) {
+      complaints_.Add(absl::StrCat("tensor ", Quoted(tensor.name), " is a second scale of ",
+                                   PlainName(key),
+                                   "; expected one; export the head with one of them"));
+    }
+  }
+
+  void ComplainOfUnknown(const TensorSpan& tensor) {
+    const auto meaning = MeaningOfName(tensor.name);
+    complaints_.Add(absl::StrCat(
+        "tensor ", Quoted(tensor.name),
+        meaning ? absl::StrCat(" belongs to ", *meaning, ", which is not done here")
+                : " is unknown",
+        "; expected only tensors of an EAGLE-3 head; use a head without it, since a tensor that "
+        "goes unused makes a head draft badly"));
+  }
+
+  // lm_head and the maps stand outside of whatever has a prefix.
+  void NoteFamily(const TensorName& name, const TensorKey& key, const std::string& stored) {
+    if (key.role == HeadTensor::kOutput || key.role == HeadTensor::kDraftToTarget ||
+        key.role == HeadTensor::kTargetToDraft) {
+      return;
+    }
+    (name.layer.has_value() ? layer_families_ : head_families_).emplace(name.family, stored);
+  }
+
+  void CheckFamilies() {
+    for (const auto* families : {&layer_families_, &head_families_}) {
+      if (families->size() <= 1) continue;
+      const std::string listed =
+          absl::StrJoin(*families, " and ", [](auto* out, const auto& entry) {
+            absl::StrAppend(out, "\"", entry.first, "\" (", entry.second, ")");
+          });
+      complaints_.Add(absl::StrCat("the file mixes the spellings ", listed,
+                                   "; expected one of them throughout; export the head again with "
+                                   "one"));
+    }
+    if (!layer_families_.empty()) sorted_.family = layer_families_.begin()->first;
+  }
+
+  void CheckScales() {
+    for (const auto& [key, weight] : sorted_.weights) {
+      if (IsFp8(weight.type) && sorted_.scales.count(key) == 0) {
+        complaints_.Add(absl::StrCat("tensor ", weight.name, " is ", weight.Describe(),
+                                     " and has no scale; expected ", weight.name,
+                                     "_scale beside it; export the head with its scales"));
+      }
+    }
+    for (const auto& [key, scale] : sorted_.scales) {
+      const TensorSpan* const weight = sorted_.Find(key);
+      if (weight != nullptr && IsFp8(weight->type)) continue;
+      // A weight that was left out has its own complaint.
+      if (weight == nullptr && sorted_.stored.count(key) != 0) continue;
+      complaints_.Add(
+          absl::StrCat("tensor ", scale.name, " is the scale of ",
+                       weight == nullptr ? "a weight that is not there" : weight->Describe(),
+                       "; expected a weight in F8_E4M3 or F8_E5M2; export the head again"));
+    }
+  }
+
+  void CountLayers() {
+    std::set<int32_t> layers, norms;
+    for (const auto& [key, name] : sorted_.stored) {
+      if (IsOfLayer(key.role)) layers.insert(key.index);
+      if (key.role == HeadTensor::kFcNorm) norms.insert(key.index);
+    }
+    sorted_.num_layers = static_cast<int32_t>(layers.size());
+    sorted_.num_fc_norms = static_cast<int32_t>(norms.size());
+    if (!layers.empty() && *layers.rbegin() != sorted_.num_layers - 1) {
+      complaints_.Add(absl::StrCat("the file has layers ", absl::StrJoin(layers, ", "),
+                                   "; expected 0 to the last without a gap; fetch the head again "
+                                   "or export it whole"));
+    }
+    if (!norms.empty() && *norms.rbegin() != sorted_.num_fc_norms - 1) {
+      complaints_.Add(absl::StrCat("the file has fc_norm ", absl::StrJoin(norms, ", "),
+                                   "; expected 0 to the last without a gap; fetch the head again "
+                                   "or export it whole"));
+    }
+  }
+
+  const absl::Span<const TensorSpan> tensors_;
+  Complaints& complaints_;
+  HeadTensors sorted_;
+  std::map<std::string, std::string> layer_families_, head_families_;  // -> one name of it
+};
+
+}  // namespace
+
+bool IsOfLayer(HeadTensor role) { return RuleOf(role).place == TensorPlace::kLayer; }
+
+std::string PlainName(const TensorKey& key) {
+  const TensorRule& rule = RuleOf(key.role);
+  switch (rule.place) {
+    case TensorPlace::kHead:
+      return std::string(rule.part);
+    case TensorPlace::kLayer:
+      return absl::StrCat("layers.", key.index, ".", rule.part);
+    case TensorPlace::kCapture:
+      return absl::StrCat("fc_norm.", key.index, ".", rule.part);
   }
   return "";
 }
 
-void ComplainOfUnknown(absl::string_view name, Complaints& complaints) {
-  const auto meaning = MeaningOf(name);
-  complaints.Add(absl::StrCat(
-      "tensor ", Quoted(name),
-      meaning ? absl::StrCat(" belongs to ", *meaning, ", which is not done here") : " is unknown",
-      "; expected only the tensors of a one-layer head named midlayer., fc, norm, lm_head, "
-      "embed_tokens, d2t, t2d; ",
-      "use a head of this kind, since a tensor that goes unused makes a head draft badly"));
+const TensorSpan* HeadTensors::Find(const TensorKey& key) const {
+  const auto found = weights.find(key);
+  return found == weights.end() ? nullptr : &found->second;
 }
 
-}  // namespace
-
-absl::string_view HeadTensorName(HeadTensor tensor) { return RuleOf(tensor).name; }
-
-std::map<HeadTensor, TensorSpan> SortHeadTensors(absl::Span<const TensorSpan> tensors,
-                                                 Complaints& complaints) {
-  std::map<HeadTensor, TensorSpan> sorted;
-  std::set<HeadTensor> present;  // also those that are left out
-  for (const TensorSpan& tensor : tensors) {
-    const auto rule = std::find_if(Rules().begin(), Rules().end(),
-                                   [&](const TensorRule& r) { return r.name == tensor.name; });
-    if (rule == Rules().end()) {
-      if (!IsRedundant(tensor.name)) ComplainOfUnknown(tensor.name, complaints);
-      continue;
-    }
-    present.insert(rule->tensor);
-    if (!TypeFits(rule->kind, tensor.type)) {
-      complaints.Add(absl::StrCat("tensor ", tensor.name, " is ", tensor.Describe(), "; expected ",
-                                  ExpectedTypes(rule->kind),
-                                  "; convert it, or use a head that is not quantised"));
-    } else if (tensor.shape.size() != rule->shape.size()) {
-      complaints.Add(absl::StrCat("tensor ", tensor.name, " is ", tensor.Describe(), "; expected ",
-                                  rule->shape.size(),
-                                  " dimensions; this is no EAGLE-3 head of this kind"));
-    } else {
-      sorted.emplace(rule->tensor, tensor);
-    }
-  }
-  std::vector<absl::string_view> missing;
-  for (const TensorRule& rule : Rules()) {
-    if (rule.required && !present.contains(rule.tensor)) missing.push_back(rule.name);
-  }
-  if (!missing.empty()) {
-    complaints.Add(absl::StrCat("the weights lack ", absl::StrJoin(missing, ", "),
-                                "; expected every tensor of a one-layer head named midlayer.; ",
-                                present.contains(HeadTensor::kFc)
-                                    ? "fetch the head again or export it whole"
-                                    : "without fc.weight this is no EAGLE-3 head: check the path"));
-  }
-  return sorted;
-}
-
-void CheckHeadShapes(const std::map<HeadTensor, TensorSpan>& tensors, const HeadSizes& sizes,
-                     Complaints& complaints) {
-  for (const TensorRule& rule : Rules()) {
-    const auto found = tensors.find(rule.tensor);
-    if (found == tensors.end()) continue;
-    std::vector<int64_t> expected;
-    for (const Size size : rule.shape) expected.push_back(sizes.*size);
-    expected.back() *= rule.columns_factor;
-    if (found->second.shape != expected) {
-      complaints.Add(absl::StrCat(
-          "tensor ", rule.name, " is ", found->second.Describe(), "; expected [",
-          absl::StrJoin(expected, ", "),
-          "] by the other tensors, config.json and the target; the files do not belong together: "
-          "check which head and which target are given"));
-    }
-  }
+HeadTensors SortHeadTensors(absl::Span<const TensorSpan> tensors, Complaints& complaints) {
+  return Sorter(tensors, complaints).Sort();
 }
 
 }  // namespace aerie

@@ -61,6 +61,15 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
 }
 
+void ReleasePages(std::string_view bytes) {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t end = (begin + bytes.size()) / page * page;
+  // Only a hint: when it fails, memory stays as full as it was.
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+}
+
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes) {
   AERIE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   if (file.bytes().size() > max_bytes) {

@@ -28,6 +28,10 @@ class MappedFile {
   std::string_view bytes_;  // empty: nothing mapped
 };
 
+// Lets the system drop the pages of a mapped file that lie within `bytes`, so that reading a large
+// file once does not fill memory with it. They are read again when they are touched again.
+void ReleasePages(std::string_view bytes);
+
 // The content of a small file. As MappedFile::Open, and INVALID_ARGUMENT above `max_bytes`.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes);
 

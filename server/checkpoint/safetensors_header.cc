@@ -170,7 +170,9 @@ absl::Status CheckCover(const std::vector<TensorEntry>& sorted, uint64_t data_be
     if (entry.begin != covered) {
       return Damaged(
           absl::StrCat("tensor ", Quoted(entry.name), " starts at byte ", entry.begin,
-                       entry.begin < covered ? ", inside the tensor before it" : ", behind a hole"),
+                       entry.begin < covered
+                           ? std::string(", inside the tensor before it")
+                           : absl::StrCat(", behind a hole of ", entry.begin - covered, " bytes")),
           absl::StrCat("byte ", covered));
     }
     covered = entry.end;

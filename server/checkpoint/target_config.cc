@@ -36,6 +36,9 @@ std::optional<TargetSpec> ReadTargetSpec(absl::string_view config_json, Complain
                                   "; check that the folder is the target's"));
     }
   }
+  for (const char* key : {"tie_word_embeddings", "text_config.tie_word_embeddings"}) {
+    target.ties_embeddings = target.ties_embeddings || config.Bool(key).value_or(false);
+  }
   if (complaints.list().size() != before) return std::nullopt;
   return target;
 }

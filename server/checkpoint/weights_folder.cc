@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -13,12 +12,12 @@
 #include "server/checkpoint/digest.h"
 #include "server/checkpoint/json_check.h"
 #include "server/checkpoint/mapped_file.h"
+#include "server/checkpoint/shard_index.h"
 
 namespace aerie {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr char kSingle[] = "model.safetensors";
 constexpr char kIndex[] = "model.safetensors.index.json";
@@ -52,44 +51,10 @@ absl::Status NoWeights(const std::string& folder) {
                                           kIndex, "; fetch the model again or check the path"));
 }
 
-absl::Status BadIndex(const std::string& path, absl::string_view seen, absl::string_view expected) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": ", seen, "; expected ", expected, "; fetch the model's files again"));
-}
-
-// Tensor name -> shard file name.
-absl::StatusOr<std::map<std::string, std::string>> ReadIndex(const std::string& path) {
-  AERIE_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMaxIndexBytes));
-  if (absl::Status json = CheckJsonObject(text, 8); !json.ok()) {
-    return BadIndex(path, json.message(), "an index of shards");
-  }
-  const Json index = Json::parse(text);
-  const auto weight_map = index.find("weight_map");
-  if (weight_map == index.end() || !weight_map->is_object() || weight_map->empty()) {
-    return BadIndex(path, "there is no weight_map with an entry",
-                    "one that names a shard for every tensor");
-  }
-  std::map<std::string, std::string> shard_of;
-  for (const auto& [tensor, shard] : weight_map->items()) {
-    if (!shard.is_string()) {
-      return BadIndex(path, absl::StrCat("the entry of ", Quoted(tensor), " is no string"),
-                      "a file name");
-    }
-    const auto& name = shard.get_ref<const std::string&>();
-    // A name that is a path would let an index open files elsewhere and read them as weights.
-    if (name.empty() || name == "." || name == ".." ||
-        name.find_first_of(std::string("/\\\0", 3)) != std::string::npos) {
-      return BadIndex(path, absl::StrCat("the shard ", Quoted(name), " is a path"),
-                      "a plain file name beside the index");
-    }
-    shard_of.emplace(tensor, name);
-  }
-  return shard_of;
-}
-
 absl::StatusOr<std::vector<SafetensorsFile>> OpenShards(const std::string& folder) {
   const std::string index_path = fs::path(folder) / kIndex;
-  AERIE_ASSIGN_OR_RETURN(const auto shard_of, ReadIndex(index_path));
+  AERIE_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(index_path, kMaxIndexBytes));
+  AERIE_ASSIGN_OR_RETURN(const auto shard_of, ParseShardIndex(text, index_path));
   std::set<std::string> names;
   for (const auto& [tensor, shard] : shard_of) names.insert(shard);
 
@@ -155,7 +120,14 @@ absl::StatusOr<WeightsFolder> WeightsFolder::Open(const std::string& folder) {
 
 std::string WeightsFolder::Digest() const {
   uint64_t digest = 0;
-  for (const SafetensorsFile& file : files_) digest = Fingerprint64(file.bytes(), digest);
+  constexpr size_t kPiece = size_t{64} << 20;
+  for (const SafetensorsFile& file : files_) {
+    for (size_t at = 0; at < file.bytes().size(); at += kPiece) {
+      const std::string_view piece = file.bytes().substr(at, kPiece);
+      digest = Fingerprint64(piece, digest);
+      ReleasePages(piece);
+    }
+  }
   return absl::StrFormat("%016x", digest);
 }
 

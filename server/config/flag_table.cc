@@ -55,6 +55,12 @@ absl::StatusOr<bool> ReadSwitch(const std::string& flag, const std::string& text
   return Unreadable(flag, text, "on or off", "off");
 }
 
+absl::StatusOr<double> ReadNumber(const std::string& flag, const std::string& text) {
+  double value = 0.0;
+  if (absl::SimpleAtod(text, &value)) return value;
+  return Unreadable(flag, text, "a number", "10000");
+}
+
 absl::StatusOr<LayerIdConvention> ReadConvention(const std::string& flag, const std::string& text) {
   if (text == "input-of-layer") return LayerIdConvention::kInputOfLayer;
   if (text == "output-of-layer") return LayerIdConvention::kOutputOfLayer;
@@ -128,6 +134,29 @@ void AddDrafterFlags(TableBuilder& table) {
             "can be read both ways.",
             "", ReadConvention,
             [](Options& o) -> std::optional<LayerIdConvention>& { return o.drafter.layer_ids; });
+  table.Text("embedding-key", "NAME",
+             "The target's tensor that is its token embedding; empty: found by its suffix.",
+             [](Options& o) -> std::string& { return o.drafter.embedding_key; });
+  table.Add("norm-before-residual", "on|off",
+            "Whether the residual is the normed hidden state; beats the checkpoint.", "",
+            ReadSwitch,
+            [](Options& o) -> std::optional<bool>& { return o.drafter.norm_before_residual; });
+  table.Add("norm-output", "on|off", "Whether the normed output is fed back; beats the checkpoint.",
+            "", ReadSwitch,
+            [](Options& o) -> std::optional<bool>& { return o.drafter.norm_output; });
+  table.Add("rope-theta", "BASE", "Base of the rotation, above 1; beats the checkpoint.", "",
+            ReadNumber, [](Options& o) -> std::optional<double>& { return o.drafter.rope_theta; });
+  table.Raw({.name = "ignore-config-key",
+             .group = "",
+             .value = "KEY",
+             .help = "A key of the checkpoint's config.json to be taken as absent, a.b for one "
+                     "inside an object. Repeatable.",
+             .default_text = "",
+             .repeatable = true,
+             .set = [](const std::vector<std::string>& texts, Options* options) {
+               options->drafter.ignored_config_keys = texts;
+               return absl::OkStatus();
+             }});
 }
 
 void AddComputeFlags(TableBuilder& table) {

@@ -25,6 +25,12 @@ struct DrafterOptions {
   std::string name;     // what the drafter is called; empty: the name of its folder
   // How layer ids in the checkpoint are to be read; unset: only where they are unmistakable.
   std::optional<LayerIdConvention> layer_ids;
+  // The target's tensor that is its token embedding; empty: found by its suffix.
+  std::string embedding_key;
+  // Beat what the checkpoint says or leaves out.
+  std::optional<bool> norm_before_residual, norm_output;
+  std::optional<double> rope_theta;
+  std::vector<std::string> ignored_config_keys;  // to be taken as absent
 
   absl::Status Validate() const;
 };

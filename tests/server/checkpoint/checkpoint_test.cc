@@ -60,8 +60,8 @@ TEST(CheckpointTest, TheVersionFollowsTheWeightsAndNotTheirPlace) {
 TEST(CheckpointTest, AllComplaintsAreToldAtOnce) {
   const TemporaryFolder folder;
   TinyHead head;
-  head.Set("norm_output", "true");
-  head.Set("rope_scaling", R"({"type":"yarn"})");
+  head.Set("hidden_act", "\"gelu\"");
+  head.Set("rope_scaling", R"({"type":"linear"})");
   head.tensors.push_back({"surprise", "F32", {1}, "1234"});
   head.target_tensors[0].name = "model.wte.weight";
   head.Write(folder);
@@ -69,7 +69,7 @@ TEST(CheckpointTest, AllComplaintsAreToldAtOnce) {
   ASSERT_THAT(checkpoint, StatusIs(absl::StatusCode::kFailedPrecondition));
   const std::string message(checkpoint.status().message());
   EXPECT_THAT(message, HasSubstr("4 things are wrong"));
-  for (const char* seen : {"norm_output", "yarn", "surprise", "0 tensors named"}) {
+  for (const char* seen : {"hidden_act", "rope_scaling.factor", "surprise", "0 tensors named"}) {
     EXPECT_THAT(message, SaysWhatWhyAndHow(seen));
   }
 }

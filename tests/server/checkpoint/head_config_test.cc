@@ -56,8 +56,8 @@ TEST(HeadConfigTest, EverySettingHasASource) {
     EXPECT_NE(setting.value, "") << setting.name;
     EXPECT_NE(setting.source, "") << setting.name;
   }
-  EXPECT_THAT(checkpoint->Settings(), Contains(Setting{"norm_before_residual", "false",
-                                                       "default: the only one done here"}));
+  EXPECT_THAT(checkpoint->Settings(),
+              Contains(Setting{"norm_before_residual", "false", "default of SpecForge"}));
 }
 
 // One change of the sound head, and what has to come of it.
@@ -78,6 +78,12 @@ TEST_P(AcceptedHeadTest, Loads) {
   TinyHead head;
   GetParam().change(head);
   EXPECT_THAT(Load(head), IsOk());
+}
+
+TensorToWrite Ones(std::string name, std::vector<int64_t> shape) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  return {std::move(name), "F32", std::move(shape), BytesOf(std::vector<float>(count, 1.0f))};
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -131,6 +137,50 @@ INSTANTIATE_TEST_SUITE_P(
              offsets.push_back(id - static_cast<int32_t>(offsets.size()));
            h.Tensor("d2t") = {"d2t", "I32", {10}, BytesOf(offsets)};
          }},
+        {"NormBeforeResidual", Config("norm_before_residual", "true")},
+        {"NormOutput", Config("norm_output", "true")},
+        {"LinearRope", Config("rope_scaling", R"({"type":"linear","factor":2.0})")},
+        {"OneNormOverAllCaptures",
+         [](TinyHead& h) { h.tensors.push_back(Ones("input_norm.weight", {36})); }},
+        {"OneNormForEachCapture",
+         [](TinyHead& h) {
+           h.Set("fc_norm", "true");
+           for (const char* name : {"fc_norm.0.weight", "fc_norm.1.weight", "fc_norm.2.weight"}) {
+             h.tensors.push_back(Ones(name, {12}));
+           }
+         }},
+        {"OlderNamesOfTheSameNorms",
+         [](TinyHead& h) {
+           for (const char* name : {"aux_norm_low", "aux_norm_mid", "aux_norm_high"}) {
+             h.tensors.push_back(Ones(std::string(name) + ".weight", {12}));
+           }
+         }},
+        {"BiasesOfQueriesKeysAndValues",
+         [](TinyHead& h) {
+           h.Set("attention_bias", "true");
+           h.tensors.push_back(Ones("midlayer.self_attn.q_proj.bias", {24}));
+           h.tensors.push_back(Ones("midlayer.self_attn.k_proj.bias", {12}));
+           h.tensors.push_back(Ones("midlayer.self_attn.v_proj.bias", {12}));
+         }},
+        {"NormsOfQueriesAndKeys",
+         [](TinyHead& h) {
+           h.tensors.push_back(Ones("midlayer.self_attn.q_norm.weight", {6}));
+           h.tensors.push_back(Ones("midlayer.self_attn.k_norm.weight", {6}));
+         }},
+        {"EightBitMatrixWithAScale",
+         [](TinyHead& h) {
+           h.Tensor("fc.weight") = {"fc.weight", "F8_E4M3", {12, 36}, std::string(432, '\0')};
+           h.tensors.push_back(Ones("fc.weight_scale", {12, 1}));
+         }},
+        {"FullyPrefixed",
+         [](TinyHead& h) {
+           for (TensorToWrite& tensor : h.tensors) {
+             if (tensor.name != "d2t" && tensor.name != "t2d") tensor.name = "model." + tensor.name;
+           }
+         }},
+        {"IgnoredSections",
+         Config("rope_scaling",
+                R"({"type":"mrope","rope_type":"default","mrope_section":[1,1,1]})")},
         {"OwnEmbedding",
          [](TinyHead& h) {
            h.tensors.push_back(h.target_tensors[0]);
@@ -172,28 +222,36 @@ std::function<void(TinyHead&)> Without(std::string name) {
 INSTANTIATE_TEST_SUITE_P(
     Flags, RefusedHeadTest,
     testing::ValuesIn(std::vector<RefusedCase>{
-        {"NormBeforeResidual", Config("norm_before_residual", "true"),
-         "norm_before_residual = true"},
-        {"NormBeforeFc", Config("norm_before_fc", "true"), "norm_before_fc = true"},
-        {"FcNorm", Config("fc_norm", "true"), "fc_norm = true"},
-        {"NormOutput", Config("norm_output", "true"), "norm_output = true"},
-        {"AttentionBias", Config("attention_bias", "true"), "attention_bias = true"},
-        {"FlagOfAnotherType", Config("attention_bias", "\"no\""), "attention_bias = \"no\""},
+        {"NormBeforeFc", Config("norm_before_fc", "true"),
+         "norm_before_fc is true but the weights hold no input_norm.weight"},
+        {"FcNorm", Config("fc_norm", "true"), "fc_norm is true but the weights hold no fc_norm.0"},
+        {"AttentionBias", Config("attention_bias", "true"),
+         "attention_bias is true but the weights hold no layers.0.self_attn.q_proj.bias"},
+        {"FlagOfAnotherType", Config("attention_bias", "\"no\""), "attention_bias is \"no\""},
         {"Activation", Config("hidden_act", "\"gelu\""), "hidden_act = \"gelu\""},
-        {"Quantised", Config("quantization_config", "{}"), "quantization_config = {}"},
+        {"Quantised", Config("quantization_config", "{}"), "asks for quantised weights ({})"},
         {"NoAuxHiddenState", Config("eagle_config", R"({"use_aux_hidden_state":false})"),
-         "use_aux_hidden_state = false"},
+         "the weights hold fc.weight"},
         {"NoAuxHiddenStateAtTheTop", Config("use_aux_hidden_state", "false"),
-         "use_aux_hidden_state = false"},
-        {"UnknownEagleKey", Config("eagle_config", R"({"warp":7})"), "eagle_config.warp = 7"},
-        {"LinearRope", Config("rope_scaling", R"({"type":"linear","factor":2.0})"),
-         "a scaled rotation"},
-        {"YarnInRopeParameters", Config("rope_parameters", R"({"rope_type":"yarn"})"),
-         "a scaled rotation"},
+         "the weights hold fc.weight"},
+        {"UnknownKey", Config("residual_gate", "0.5"), "residual_gate = 0.5 is a key"},
+        {"UnknownEagleKey", Config("eagle_config", R"({"warp":7})"),
+         "eagle_config.warp = 7 is a key"},
+        {"LinearRopeWithoutAFactor", Config("rope_scaling", R"({"type":"linear"})"),
+         "no rope_scaling.factor"},
+        {"YarnWithoutALength", Config("rope_parameters", R"({"rope_type":"yarn","factor":4})"),
+         "no rope_scaling.original_max_position_embeddings"},
+        {"UnknownRope", Config("rope_scaling", R"({"type":"longrope"})"), "\"longrope\""},
+        {"TwoRopes",
+         [](TinyHead& h) {
+           h.Set("rope_scaling", R"({"type":"linear","factor":2})");
+           h.Set("rope_parameters", R"({"rope_type":"default"})");
+         },
+         "rope_parameters.rope_type is \"default\""},
         {"FactorWithoutAType", Config("rope_scaling", R"({"factor":8.0})"),
          "rope_scaling.factor = 8.0"},
-        {"Sections", Config("rope_scaling", R"({"type":"default","mrope_section":[1,1,1]})"),
-         "mrope_section"},
+        {"Sections", Config("rope_scaling", R"({"type":"default","mrope_section":[1,1,2]})"),
+         "mrope_section is [1,1,2] and sums up to 4"},
         {"TwoBases",
          [](TinyHead& h) {
            h.Set("rope_theta", "5000");
@@ -202,10 +260,13 @@ INSTANTIATE_TEST_SUITE_P(
          "rope_parameters.rope_theta is 6000"},
         {"BaseOfZero", Config("rope_theta", "0"), "rope_theta is 0"},
         {"BaseIsNoNumber", Config("rope_theta", "\"many\""), "rope_theta is \"many\""},
-        {"PartialRotation", Config("partial_rotary_factor", "0.5"), "partial_rotary_factor = 0.5"},
+        {"PartialRotation", Config("partial_rotary_factor", "0.5"),
+         "partial_rotary_factor is 0.5, 3 of 6"},
         {"Window", Config("sliding_window", "4096"), "sliding_window = 4096"},
-        {"LatentAttention", Config("kv_lora_rank", "512"), "kv_lora_rank = 512"},
-        {"Speculators", Config("transformer_layer_config", "{}"), "the layout of speculators"},
+        {"LatentAttention", Config("kv_lora_rank", "512"),
+         "kv_lora_rank is 512 but the weights hold no"},
+        {"Speculators", Config("transformer_layer_config", "{}"),
+         "no transformer_layer_config.num_attention_heads"},
         {"Parallel", Config("mask_token_id", "7"), "drafting in parallel"},
         {"LogitScale", Config("logit_scale", "0.25"), "logit_scale = 0.25"},
         {"Epsilon", Config("rms_norm_eps", "-1e-5"), "rms_norm_eps is"},
@@ -219,18 +280,31 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Tensors, RefusedHeadTest,
     testing::ValuesIn(std::vector<RefusedCase>{
-        {"OtherFamily", Extra("layers.0.hidden_norm.weight"), "another naming family, layers.N."},
-        {"ModelPrefix", Extra("model.fc.weight"), "with model. in front"},
-        {"SeveralLayers", Extra("midlayer.1.hidden_norm.weight"), "several layers"},
-        {"QueryNorm", Extra("midlayer.self_attn.q_norm.weight"), "a norm of queries"},
-        {"Bias", Extra("midlayer.self_attn.q_proj.bias"), "a bias"},
-        {"FcNormTensor", Extra("fc_norm.0.weight"), "fc_norm, a norm for every capture"},
-        {"InputNorm", Extra("input_norm.weight"), "norm_before_fc"},
+        {"OtherFamily", Extra("layers.0.hidden_norm.weight"), "mixes the spellings \"layers.N.\""},
+        {"ModelPrefix", Extra("model.fc.weight"), "are both fc.weight"},
+        {"SeveralLayers", Extra("midlayer.1.hidden_norm.weight"), "\"midlayer.N.\""},
+        {"OneOfTwoNorms", Extra("midlayer.self_attn.q_norm.weight"),
+         "the weights lack layers.0.self_attn.k_norm.weight"},
+        {"OneOfThreeBiases", Extra("midlayer.self_attn.q_proj.bias"),
+         "the weights lack layers.0.self_attn.k_proj.bias"},
+        {"OneOfThreeFcNorms", Extra("fc_norm.0.weight"),
+         "the weights lack fc_norm.1.weight, fc_norm.2.weight"},
+        {"InputNormOfAnotherWidth", Extra("input_norm.weight"), "input_norm.weight is F32 [1]"},
         {"MaskHidden", Extra("mask_hidden"), "drafts in parallel"},
-        {"Latent", Extra("midlayer.self_attn.kv_a_proj_with_mqa.weight"), "latent attention"},
-        {"Scale", Extra("fc.weight_scale"), "a quantised head"},
+        {"Projection", Extra("midlayer.eh_proj.weight"), "a projection in front"},
+        {"Experts", Extra("midlayer.mlp.experts.0.up_proj.weight"), "an MLP of experts"},
+        {"HalfLatent",
+         [](TinyHead& h) {
+           h.tensors.push_back(
+               {"midlayer.self_attn.kv_a_proj_with_mqa.weight", "F32", {1, 1}, "1234"});
+         },
+         "the weights lack layers.0.self_attn.kv_a_layernorm.weight"},
+        {"ScaleOfAFloat", Extra("fc.weight_scale"), "the scale of F32 [12, 36]"},
+        {"ScaleOfNothing", Extra("midlayer.self_attn.q_a_proj.weight_scale"),
+         "the scale of a weight that is not there"},
+        {"FourBits", Extra("midlayer.mlp.up_proj.qweight"), "4-bit weights"},
         {"Unknown", Extra("surprise"), "tensor \"surprise\" is unknown"},
-        {"NoOutputMatrix", Without("lm_head.weight"), "the weights lack lm_head.weight"},
+        {"NoOutputMatrix", Without("lm_head.weight"), "by a missing lm_head.weight"},
         {"NoFc", Without("fc.weight"), "the weights lack fc.weight"},
         {"NoMap", Without("d2t"), "has no d2t"},
         {"EightBitMatrix",
