@@ -30,7 +30,9 @@ def run_tool(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help=f"folder of {head_logits_tool.TOOL}")
+    parser.add_argument(
+        "--bin", type=pathlib.Path, required=True, help=f"folder of {head_logits_tool.TOOL}"
+    )
     parser.add_argument("--k", type=int, default=evaluation.GOLDEN_DEPTHS, help="draft depths")
     arguments = parser.parse_args()
 

@@ -18,7 +18,11 @@ import tensor_file
 from numpy_rope import Rope
 
 _LAYER_SPELLING = re.compile(r"(?:midlayer\.(\d+)|layers\.(\d+)|midlayer)\.(.*)")
-_AUX_NORMS = {"aux_norm_low": "fc_norm.0", "aux_norm_mid": "fc_norm.1", "aux_norm_high": "fc_norm.2"}
+_AUX_NORMS = {
+    "aux_norm_low": "fc_norm.0",
+    "aux_norm_mid": "fc_norm.1",
+    "aux_norm_high": "fc_norm.2",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,9 +92,7 @@ class HeadConfig:
             norm_before_residual=config.get("norm_before_residual", False),
             norm_before_fc=config.get("norm_before_fc", False),
             fc_norm=fc_norm,
-            norm_output=config.get(
-                "norm_output", eagle.get("return_hidden_post_norm", False)
-            ),
+            norm_output=config.get("norm_output", eagle.get("return_hidden_post_norm", False)),
             use_aux=eagle.get("use_aux_hidden_state", config.get("use_aux_hidden_state", True)),
         )
 
@@ -173,7 +175,8 @@ def plain_weights(stored: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     weights = {plain_name(name): array for name, array in stored.items()}
     for name in [name for name in weights if ".weight_scale" in name]:
         weight = name[: name.index("_scale")]
-        weights[weight] = weights[weight].astype(np.float64) * weights.pop(name)
+        scale = weights.pop(name).astype(np.float64)  # of the tensor, or of each row
+        weights[weight] = weights[weight] * scale.reshape(-1, *[1] * (weights[weight].ndim - 1))
     return {name: array for name, array in weights.items() if not name.endswith(".input_scale")}
 
 
@@ -189,7 +192,9 @@ def read_weights(folder: pathlib.Path) -> dict[str, np.ndarray]:
 def read_target_tensor(folder: pathlib.Path, suffix: str) -> np.ndarray | None:
     """The one tensor of the target with this last part of its name."""
     for path in sorted(folder.glob("*.safetensors")):
-        names = [n for n in tensor_file.tensor_names(path) if n == suffix or n.endswith("." + suffix)]
+        names = [
+            n for n in tensor_file.tensor_names(path) if n == suffix or n.endswith("." + suffix)
+        ]
         if names:
             return tensor_file.read_tensor(path, names[0])
     return None

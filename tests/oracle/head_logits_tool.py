@@ -60,7 +60,10 @@ def run(
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_HANGS_AFTER_SECONDS, check=False
         )
-        said = f"{' '.join(command)} ended with {done.returncode}; it said:\n{done.stdout}{done.stderr}"
+        said = (
+            f"{' '.join(command)} ended with {done.returncode}; it said:\n"
+            f"{done.stdout}{done.stderr}"
+        )
         if done.returncode < 0:
             raise RuntimeError(said)  # killed by a signal: no way to refuse
         if done.returncode != 0:

@@ -31,9 +31,18 @@ from transformers.models.qwen3.configuration_qwen3 import Qwen3Config
 from head_folder import plain_name, read_target_tensor
 
 # Describe the file or its producer, not the network.
-_NOT_OF_A_LAYER = {"architectures", "auto_map", "model_type", "torch_dtype", "dtype",
-                   "quantization_config", "transformers_version", "eagle_config",
-                   "draft_vocab_size", "partial_rotary_factor"}
+_NOT_OF_A_LAYER = {
+    "architectures",
+    "auto_map",
+    "model_type",
+    "torch_dtype",
+    "dtype",
+    "quantization_config",
+    "transformers_version",
+    "eagle_config",
+    "draft_vocab_size",
+    "partial_rotary_factor",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +60,9 @@ _NEMOTRON = _Family(
     "Nemotron", NemotronConfig, nemotron.NemotronAttention, nemotron.NemotronRotaryEmbedding
 )
 _DEEPSEEK = _Family(
-    "DeepseekV3", DeepseekV3Config, deepseek.DeepseekV3Attention,
+    "DeepseekV3",
+    DeepseekV3Config,
+    deepseek.DeepseekV3Attention,
     deepseek.DeepseekV3RotaryEmbedding,
 )
 
@@ -164,7 +175,9 @@ class HuggingFaceDrafter:
                 residual = normed if self._residual_is_normed else z
                 x = torch.cat([x, normed], dim=-1)
             attended = layer.self_attn(
-                hidden_states=x, position_embeddings=turned, attention_mask=mask,
+                hidden_states=x,
+                position_embeddings=turned,
+                attention_mask=mask,
                 past_key_values=cache,
             )[0]
             y = residual + attended
@@ -174,15 +187,20 @@ class HuggingFaceDrafter:
 
 def _family_of(layer: dict, weights: dict) -> tuple[_Family, dict]:
     settings = {
-        key: value for key, value in layer.items() if key not in _NOT_OF_A_LAYER and value is not None
+        key: value
+        for key, value in layer.items()
+        if key not in _NOT_OF_A_LAYER and value is not None
     }
     if "kv_lora_rank" in layer:
-        return _DEEPSEEK, settings
+        return _DEEPSEEK, settings | {"q_lora_rank": layer.get("q_lora_rank")}
     if "layers.0.self_attn.q_norm.weight" in weights:
         return _QWEN3, settings
     if layer.get("partial_rotary_factor", 1.0) != 1.0:
-        parameters = {"rope_type": "default", "rope_theta": layer["rope_theta"],
-                      "partial_rotary_factor": layer["partial_rotary_factor"]}
+        parameters = {
+            "rope_type": "default",
+            "rope_theta": layer["rope_theta"],
+            "partial_rotary_factor": layer["partial_rotary_factor"],
+        }
         return _NEMOTRON, settings | {"rope_parameters": parameters}
     return _LLAMA, settings
 
@@ -200,8 +218,8 @@ def _load(folder: pathlib.Path) -> dict[str, torch.Tensor]:
             continue
         weights[name] = tensor.float() if tensor.is_floating_point() else tensor
         for suffix in ("_scale", "_scale_inv"):
-            if name + suffix in stored:
-                weights[name] = weights[name] * stored[name + suffix]
+            if name + suffix in stored:  # one number, or one for each row
+                weights[name] = weights[name] * stored[name + suffix].reshape(-1, 1)
     return weights
 
 

@@ -175,7 +175,7 @@ class Head:
         return self._rotate(q, positions, lengths), self._rotate(k, positions, lengths), v
 
     def _latent_projections(self, layer, x, positions, lengths):
-        """Keys and values from one narrow vector a row; the rotated part of a key, shared by all."""
+        """Keys and values from one narrow vector a row; all heads share a key's rotated part."""
         sizes, heads = self.config.latent, self.config.num_heads
         if layer.q_proj is not None:
             q = x @ layer.q_proj.T
@@ -251,4 +251,5 @@ def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nd
 
 def _mlp(x: np.ndarray, layer: _Layer) -> np.ndarray:
     gate = x @ layer.gate_proj.T
-    return (gate / (1.0 + np.exp(-gate)) * (x @ layer.up_proj.T)) @ layer.down_proj.T
+    silu = gate * 0.5 * (1.0 + np.tanh(gate / 2))  # gate / (1 + exp(-gate)), without overflow
+    return (silu * (x @ layer.up_proj.T)) @ layer.down_proj.T

@@ -56,8 +56,11 @@ class Rope:
         def channel(turns: float) -> float:
             return self.dim * math.log(trained / (turns * 2 * math.pi)) / (2 * math.log(self.theta))
 
-        first = max(math.floor(channel(self.scaling.get("beta_fast", 32))), 0)
-        last = min(math.ceil(channel(self.scaling.get("beta_slow", 1))), self.dim - 1)
+        first = channel(self.scaling.get("beta_fast", 32))
+        last = channel(self.scaling.get("beta_slow", 1))
+        if self.scaling.get("truncate", True):
+            first, last = math.floor(first), math.ceil(last)
+        first, last = max(first, 0), min(last, self.dim - 1)
         if first == last:
             last += 0.001
         stretch = np.clip((np.arange(self.dim // 2) - first) / (last - first), 0.0, 1.0)

@@ -44,8 +44,9 @@ def test_the_reference_agrees_with_speculators(case_of, compare, name):
 
 def _compare_reference(case, oracle, compare):
     expected = case.reference.draft(DEPTHS)
-    logits = variant_oracles.third_party_logits(oracle, case, expected.tokens[0])
+    logits, chosen = variant_oracles.third_party_draft(oracle, case, expected.tokens[0])
     compare(logits, expected.logits[0], FLOAT32_AGAINST_FLOAT32, f"reference, {oracle}")
+    assert chosen.tolist() == expected.tokens[0].tolist()
 
 
 def test_every_variant_has_a_judge_that_is_not_ours():
@@ -61,7 +62,7 @@ def test_the_older_meaning_of_norm_output_is_specforges_own(case_of, compare):
     sequence = Sequence(head)
     sequence.extend(case.rows.aux, case.rows.tokens)
     expected = sequence.draft(DEPTHS)
-    logits = variant_oracles.third_party_logits("specforge", case, expected.tokens[0])
+    logits, _ = variant_oracles.third_party_draft("specforge", case, expected.tokens[0])
     compare(logits, expected.logits[0], FLOAT32_AGAINST_FLOAT32, "older norm_output, specforge")
     anew = case.reference.draft(DEPTHS, forced=expected.tokens).logits[0]
     assert largest_difference(logits[:1], anew[:1]) <= FLOAT32_AGAINST_FLOAT32
@@ -105,7 +106,7 @@ def test_server_logits_equal_the_reference(served, case_of, compare, name):
 @pytest.mark.parametrize("name, oracle", _pairs("transformers", "specforge"))
 def test_server_logits_equal_those_of_third_parties(served, case_of, compare, name, oracle):
     logits, tokens = served(name, "float32")
-    expected = variant_oracles.third_party_logits(oracle, case_of(name), tokens)
+    expected, _ = variant_oracles.third_party_draft(oracle, case_of(name), tokens)
     compare(logits, expected, FLOAT32_AGAINST_FLOAT32, f"server, {oracle}")
 
 
@@ -123,10 +124,15 @@ def test_server_logits_in_bfloat16_stay_near_the_reference(served, case_of, comp
 def test_the_older_meaning_of_norm_output_can_be_asked_for(binaries, case_of, compare):
     case = case_of("specforge_norm_output")
     logits, tokens = head_logits_tool.run(
-        binaries, case.drafter, case.target, case.rows.aux, case.rows.tokens, DEPTHS,
-        flags=("--norm-output", "false"),
+        binaries,
+        case.drafter,
+        case.target,
+        case.rows.aux,
+        case.rows.tokens,
+        DEPTHS,
+        flags=("--norm-output", "off"),
     )
-    expected = variant_oracles.third_party_logits("specforge", case, tokens)
+    expected, _ = variant_oracles.third_party_draft("specforge", case, tokens)
     compare(logits, expected, FLOAT32_AGAINST_FLOAT32, "server, older norm_output of specforge")
 
 

@@ -111,10 +111,10 @@ def third_party(oracle: str, case: Case):
     return drafter(case.drafter, case.target)
 
 
-def third_party_logits(oracle: str, case: Case, tokens: np.ndarray) -> np.ndarray:
-    """[DEPTHS, Vd] along the chain `tokens`."""
+def third_party_draft(oracle: str, case: Case, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Logits [DEPTHS, Vd] along the chain `tokens`, and its own choice of each, [DEPTHS]."""
     drafter = third_party(oracle, case)
-    return drafter.draft(case.rows.aux, case.rows.tokens, DEPTHS, forced=tokens)[0]
+    return drafter.draft(case.rows.aux, case.rows.tokens, DEPTHS, forced=tokens)
 
 
 def all_cases() -> list[tuple[str, str]]:

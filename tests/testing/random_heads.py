@@ -22,9 +22,12 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "heads"))
 
 import safetensors_stream as stream
-from head_layouts import TORCH_DTYPES, head_config, spell
-from head_plans import HeadPlan, embedding, head_tensors
-from head_variants import FULL_SIZE, SHARDS, VARIANTS
+from config_parts import TORCH_DTYPES
+from head_layouts import head_config, spell
+from head_plans import HeadPlan
+from head_tensors import embedding, head_tensors
+from head_variants import SHARDS, VARIANTS
+from published_sizes import FULL_SIZE
 
 DEFAULT_SEED = 20
 
@@ -33,11 +36,15 @@ def write_json(path: pathlib.Path, value: dict) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n")
 
 
-def make_head(folder: pathlib.Path, plan: HeadPlan, seed: int = DEFAULT_SEED, shards: int = 1) -> int:
+def make_head(
+    folder: pathlib.Path, plan: HeadPlan, seed: int = DEFAULT_SEED, shards: int = 1
+) -> int:
     """Writes config.json and weights; returns the bytes of the weights."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", head_config(plan))
-    tensors = [tensor.renamed(stored_name(plan, tensor.name)) for tensor in head_tensors(plan, seed)]
+    tensors = [
+        tensor.renamed(stored_name(plan, tensor.name)) for tensor in head_tensors(plan, seed)
+    ]
     return stream.write_folder(folder, tensors, shards)
 
 
@@ -92,6 +99,7 @@ def make_pair(folder: pathlib.Path, name: str, seed: int = DEFAULT_SEED) -> Head
     make_head(folder / "head", plan, seed, SHARDS.get(name, 1))
     make_target(folder / "target", plan, seed)
     return plan
+
 
 # Of captures, in wiring order: later layers of real targets carry larger states.
 CAPTURE_SCALES = (0.5, 1.0, 2.0, 0.8, 1.6)

@@ -223,6 +223,14 @@ TEST_F(CallRefusalTest, AnswersARepeatedNumberFromMemoryWhateverElseItSays) {
   EXPECT_EQ(driver_.observer.last_round().proposed, 0) << "a proposal is counted once";
 }
 
+TEST_F(CallRefusalTest, RemembersTheNumberOfACallThatNeededNoPass) {
+  ASSERT_THAT(driver_.Run(Numbered(MakeDraftCall(id_, 1, {}, 0), 20)), IsOk());
+  ASSERT_THAT(driver_.Run(Numbered(MakeDraftCall(id_, 0, {}, 0), 20)), IsOk());
+  EXPECT_EQ(driver_.Run(MakeDraftCall(id_, 1, {}, 0))->length, 1) << "the repeat changed nothing";
+  EXPECT_THAT(driver_.Run(Numbered(MakeDraftCall(id_, 1, {2}, 0), 19)),
+              Refuses(StatusCode::kAborted, kReasonSeqBehind));
+}
+
 TEST_F(CallRefusalTest, RunsARepeatThatWaitsBehindTheCallItRepeatsOnlyOnce) {
   const auto first = driver_.Draft(Numbered(MakeDraftCall(id_, 3, {60, 61}, 3), 11));
   const auto second = driver_.Draft(Numbered(MakeDraftCall(id_, 3, {60, 61}, 3), 11));

@@ -121,7 +121,12 @@ TEST(DraftCoreTest, CutsALongPromptIntoPassesWithoutChangingTheDraft) {
   const auto result = driver.Run(MakeDraftCall(id, 0, prompt, 3));
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->tree, Alone(prompt, 3));
-  EXPECT_THAT(driver.model.passes(), SizeIs(5 + 2));
+  const auto passes = driver.model.passes();
+  ASSERT_THAT(passes, SizeIs(5 + 2));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(passes[i][0].rows, 7);
+    EXPECT_FALSE(passes[i][0].wants_output) << "the head is big; only the last row's is needed";
+  }
 }
 
 TEST(DraftCoreTest, PutsExtendRowsOfSomeAndDraftRowsOfOthersIntoOnePass) {
@@ -350,7 +355,12 @@ TEST(DraftCoreTest, AnswersWithoutADraftPastTheContextLimit) {
   const auto further = driver.Run(MakeDraftCall(id, 7, {8}, 3));
   ASSERT_THAT(further, IsOk());
   EXPECT_EQ(further->no_draft_reason, NoDraftReason::kContextLimit);
-  // When it rolls back to where rows fit, drafting goes on.
+  // That holds for rows that would fit, too, as long as the ones before them are missing.
+  const auto between = driver.Run(MakeDraftCall(id, 5, {8}, 3));
+  ASSERT_THAT(between, IsOk());
+  EXPECT_EQ(between->no_draft_reason, NoDraftReason::kContextLimit);
+  EXPECT_EQ(between->length, 4);
+  // When it rolls back to the rows that are here, drafting goes on.
   const auto back = driver.Run(MakeDraftCall(id, 4, {50, 51}, 2));
   ASSERT_THAT(back, IsOk());
   EXPECT_EQ(back->tree, Alone({1, 2, 3, 4, 50, 51}, 2));

@@ -68,21 +68,24 @@ Awaited<AcceptanceRecord> Close(DraftEngine& engine, const std::string& id) {
   return reply;
 }
 
-// Holds the engine's thread in its first pass until it is let go.
+// Holds the engine's thread in a pass until it is let go.
 struct Gate {
-  std::atomic<bool> first{true};
   std::latch entered{1};
   std::latch open{1};
-  std::unique_ptr<FakeDraftModel> Model() {
-    FakeDraftModelOptions options;
-    options.before_step = [this](absl::Span<const StepSequence>) {
-      if (!first.exchange(false)) return;
-      entered.count_down();
-      open.wait();
-    };
-    return std::make_unique<FakeDraftModel>(std::move(options));
-  }
 };
+
+// Holds the first passes, one gate each.
+std::unique_ptr<FakeDraftModel> GatedModel(std::vector<Gate*> gates) {
+  FakeDraftModelOptions options;
+  options.before_step = [gates = std::move(gates),
+                         pass = size_t{0}](absl::Span<const StepSequence>) mutable {
+    if (pass == gates.size()) return;
+    Gate* gate = gates[pass++];
+    gate->entered.count_down();
+    gate->open.wait();
+  };
+  return std::make_unique<FakeDraftModel>(std::move(options));
+}
 
 TEST(DraftEngineTest, OpensDraftsAndCloses) {
   RecordingObserver observer;
@@ -104,7 +107,7 @@ TEST(DraftEngineTest, TurnsCallsAwayAtTheDoorWhenTooManyWait) {
   RecordingObserver observer;
   EngineOptions options;
   options.max_queued = 2;
-  DraftEngine engine(options, gate.Model(), &observer);
+  DraftEngine engine(options, GatedModel({&gate}), &observer);
   const std::string id = Open(engine)->session_id;
   const auto running = Draft(engine, MakeDraftCall(id, 0, {1}, 2));
   gate.entered.wait();
@@ -121,6 +124,26 @@ TEST(DraftEngineTest, TurnsCallsAwayAtTheDoorWhenTooManyWait) {
   EXPECT_THAT(second.Wait(), IsOk());
   EXPECT_THAT(third.Wait(), IsOk());
   EXPECT_THAT(Draft(engine, MakeDraftCall(id, 3, {4}, 2)).Wait(), IsOk());
+}
+
+TEST(DraftEngineTest, CountsTheCallsThatWaitBehindOthersOfTheirSession) {
+  Gate first_pass, second_pass;
+  RecordingObserver observer;
+  EngineOptions options;
+  options.max_queued = 1;
+  DraftEngine engine(options, GatedModel({&first_pass, &second_pass}), &observer);
+  const std::string id = Open(engine)->session_id;
+  const auto running = Draft(engine, MakeDraftCall(id, 0, {1}, 3));
+  first_pass.entered.wait();
+  const auto waiting = Draft(engine, MakeDraftCall(id, 1, {2}, 2));
+  first_pass.open.count_down();
+  second_pass.entered.wait();
+  // By now the waiting call has left the mailbox, and stands behind the running one.
+  EXPECT_THAT(Draft(engine, MakeDraftCall(id, 2, {3}, 2)).Wait(),
+              Refuses(StatusCode::kResourceExhausted, kReasonQueueFull));
+  second_pass.open.count_down();
+  EXPECT_THAT(running.Wait(), IsOk());
+  EXPECT_THAT(waiting.Wait(), IsOk());
 }
 
 TEST(DraftEngineTest, LetsACallbackCallAgainEvenWithAQueueOfOne) {
@@ -150,7 +173,7 @@ TEST(DraftEngineTest, LetsACallbackCallAgainEvenWithAQueueOfOne) {
 TEST(DraftEngineTest, FinishesWhatWasTakenAndRefusesTheRestWhileDraining) {
   Gate gate;
   RecordingObserver observer;
-  DraftEngine engine({}, gate.Model(), &observer);
+  DraftEngine engine({}, GatedModel({&gate}), &observer);
   const std::string id = Open(engine)->session_id;
   const auto running = Draft(engine, MakeDraftCall(id, 0, {1}, 3));
   const auto waiting = Draft(engine, MakeDraftCall(id, 1, {2}, 3));
@@ -173,7 +196,7 @@ TEST(DraftEngineTest, FinishesWhatWasTakenAndRefusesTheRestWhileDraining) {
 TEST(DraftEngineTest, AnswersEverythingAndEndsItsSessionsWhenItGoesAway) {
   Gate gate;
   RecordingObserver observer;
-  auto engine = std::make_unique<DraftEngine>(EngineOptions(), gate.Model(), &observer);
+  auto engine = std::make_unique<DraftEngine>(EngineOptions(), GatedModel({&gate}), &observer);
   const std::string id = Open(*engine)->session_id;
   const auto running = Draft(*engine, MakeDraftCall(id, 0, {1}, 8));
   gate.entered.wait();
@@ -209,7 +232,7 @@ TEST(DraftEngineTest, StopsAChainWhoseCallerGaveUp) {
   auto cancel = std::make_shared<CancelFlag>();
   Gate gate;
   RecordingObserver observer;
-  DraftEngine engine({}, gate.Model(), &observer);
+  DraftEngine engine({}, GatedModel({&gate}), &observer);
   DraftCall call = MakeDraftCall(Open(engine)->session_id, 0, {1, 2}, 16);
   call.cancel = cancel;
   const auto reply = Draft(engine, std::move(call));

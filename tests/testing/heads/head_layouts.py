@@ -9,9 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+import config_parts as parts
 from head_plans import HeadPlan
-
-TORCH_DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,113 +44,12 @@ def head_config(plan: HeadPlan) -> dict:
     return {key: value for key, value in config.items() if key not in removed}
 
 
-# --- Parts ---
-
-
-def _after_layer_ids(plan: HeadPlan) -> list[int]:
-    return list(plan.layer_ids or [boundary - 1 for boundary in plan.boundaries])
-
-
-def _boundary_ids(plan: HeadPlan) -> list[int]:
-    return list(plan.layer_ids or plan.boundaries)
-
-
-def _sizes(plan: HeadPlan) -> dict:
-    return {
-        "hidden_size": plan.hidden,
-        "intermediate_size": plan.intermediate,
-        "num_attention_heads": plan.heads,
-        "num_key_value_heads": plan.kv_heads,
-        "num_hidden_layers": plan.layers,
-        "hidden_act": "silu",
-        "rms_norm_eps": plan.eps,
-        "max_position_embeddings": plan.max_positions,
-        "vocab_size": plan.vocab,
-        "initializer_range": 0.02,
-        "use_cache": True,
-    }
-
-
-def _vocabulary(plan: HeadPlan) -> dict:
-    draft = plan.draft_vocab if plan.own_lm_head else None
-    return {"draft_vocab_size": draft, "tie_word_embeddings": False, "bos_token_id": 1,
-            "eos_token_id": 2, "torch_dtype": TORCH_DTYPES[plan.dtype]}
-
-
-def _rope_scaling(plan: HeadPlan) -> dict:
-    """The older spelling: scaling in an object, the base beside it."""
-    scaling = dict(plan.rope) if plan.rope else None
-    config: dict = {"rope_scaling": scaling}
-    if plan.rope_theta is not None:
-        config["rope_theta"] = plan.rope_theta
-    if plan.partial_rotary is not None:
-        config["partial_rotary_factor"] = plan.partial_rotary
-    return config
-
-
-def _rope_parameters(plan: HeadPlan) -> dict:
-    """The newer spelling: all in one object."""
-    parameters = {"rope_type": "default"} | dict(plan.rope or {})
-    if plan.rope_theta is not None:
-        parameters["rope_theta"] = plan.rope_theta
-    if plan.partial_rotary is not None:
-        parameters["partial_rotary_factor"] = plan.partial_rotary
-    return {"rope_parameters": parameters}
-
-
-def _flags(plan: HeadPlan) -> dict:
-    """Those that are set; a producer that knows none of them writes none."""
-    flags = {
-        "norm_before_residual": plan.norm_before_residual,
-        "norm_before_fc": plan.norm_before_fc,
-        "use_aux_norm" if plan.aux_norm_names else "fc_norm": plan.fc_norm,
-        "norm_output": plan.norm_output,
-    }
-    config = {name: True for name, is_set in flags.items() if is_set}
-    if plan.target_hidden != plan.hidden:
-        config["target_hidden_size"] = plan.target_hidden
-    return config
-
-
-def _latent(plan: HeadPlan) -> dict:
-    """Keys of a DeepSeek config. Those of experts mean nothing to a head, whose MLP is dense."""
-    sizes = plan.latent
-    return {
-        "model_type": "kimi_k2",
-        "q_lora_rank": sizes.q_lora,
-        "kv_lora_rank": sizes.kv_lora,
-        "qk_nope_head_dim": sizes.nope,
-        "qk_rope_head_dim": sizes.rope,
-        "v_head_dim": sizes.v,
-        "num_key_value_heads": plan.heads,
-        "attention_bias": False,
-        "attention_dropout": 0.0,
-        "first_k_dense_replace": 1,
-        "moe_layer_freq": 1,
-        "moe_intermediate_size": 48,
-        "n_routed_experts": 8,
-        "n_shared_experts": 1,
-        "num_experts_per_tok": 2,
-        "n_group": 1,
-        "topk_group": 1,
-        "topk_method": "noaux_tc",
-        "scoring_func": "sigmoid",
-        "norm_topk_prob": True,
-        "routed_scaling_factor": 2.827,
-        "aux_loss_alpha": 0.001,
-        "seq_aux": True,
-        "ep_size": 1,
-        "num_nextn_predict_layers": 0,
-        "pretraining_tp": 1,
-    }
-
-
 # --- Producers ---
 
 
 def _safeailab(plan: HeadPlan) -> dict:
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "pad_token_id": 0}
-    config |= _sizes(plan) | _vocabulary(plan) | _flags(plan)
+    config |= parts.sizes(plan) | parts.vocabulary(plan) | parts.flags(plan)
     config["transformers_version"] = "4.28.1"
     if plan.rope is not None:
         config["rope_scaling"] = dict(plan.rope)
@@ -160,29 +58,40 @@ def _safeailab(plan: HeadPlan) -> dict:
 
 def _specforge(plan: HeadPlan) -> dict:
     config = {"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama"}
-    config |= _sizes(plan) | {"head_dim": plan.head_dim} | _vocabulary(plan) | _flags(plan)
-    config |= _rope_scaling(plan)
-    config |= {"attention_bias": plan.qkv_bias, "attention_dropout": 0.0, "mlp_bias": False,
-               "pretraining_tp": 1, "pad_token_id": 0}
-    config["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": _after_layer_ids(plan)}
+    config |= (
+        parts.sizes(plan) | {"head_dim": plan.head_dim} | parts.vocabulary(plan) | parts.flags(plan)
+    )
+    config |= parts.rope_scaling(plan)
+    config |= {
+        "attention_bias": plan.qkv_bias,
+        "attention_dropout": 0.0,
+        "mlp_bias": False,
+        "pretraining_tp": 1,
+        "pad_token_id": 0,
+    }
+    config["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": parts.after_layer_ids(plan)}
     if plan.latent is not None:
         del config["head_dim"]
-        config |= _latent(plan) | {"architectures": ["Eagle3DeepseekV2ForCausalLM"]}
+        config |= parts.latent(plan) | {"architectures": ["Eagle3DeepseekV2ForCausalLM"]}
     return config
 
 
 def _specforge_export(plan: HeadPlan) -> dict:
     """Both spellings of the rotation, saying the same."""
     config = _specforge(plan)
-    parameters = _rope_parameters(plan)["rope_parameters"]
+    parameters = parts.rope_parameters(plan)["rope_parameters"]
     return config | {"rope_parameters": parameters, "rope_scaling": dict(parameters)}
 
 
 def _speculators(plan: HeadPlan) -> dict:
-    layer = {"model_type": "qwen3" if plan.qk_norm else "llama"} | _sizes(plan)
-    layer |= {"head_dim": plan.head_dim, "attention_bias": plan.qkv_bias, "attention_dropout": 0.0,
-              "tie_word_embeddings": False}
-    layer |= _rope_parameters(plan)
+    layer = {"model_type": "qwen3" if plan.qk_norm else "llama"} | parts.sizes(plan)
+    layer |= {
+        "head_dim": plan.head_dim,
+        "attention_bias": plan.qkv_bias,
+        "attention_dropout": 0.0,
+        "tie_word_embeddings": False,
+    }
+    layer |= parts.rope_parameters(plan)
     if plan.qk_norm:
         layer |= {
             "layer_types": ["full_attention"] * plan.layers,
@@ -202,8 +111,8 @@ def _speculators(plan: HeadPlan) -> dict:
         "architectures": ["Eagle3DraftModel"],
         "auto_map": {"": "config.Eagle3SpeculatorConfig"},
         "draft_vocab_size": plan.draft_vocab,
-        "dtype": TORCH_DTYPES[plan.dtype],
-        "eagle_aux_hidden_state_layer_ids": _boundary_ids(plan),
+        "dtype": parts.TORCH_DTYPES[plan.dtype],
+        "eagle_aux_hidden_state_layer_ids": parts.boundary_ids(plan),
         "embed_requires_grad": False,
         "fc_norm": plan.fc_norm,
         "norm_before_fc": plan.norm_before_fc,
@@ -227,7 +136,7 @@ def _speculators(plan: HeadPlan) -> dict:
 def _modelopt(plan: HeadPlan) -> dict:
     config = _specforge(plan)
     config["eagle_config"] = {
-        "eagle_aux_hidden_state_layer_ids": _after_layer_ids(plan) if plan.use_aux else [],
+        "eagle_aux_hidden_state_layer_ids": parts.after_layer_ids(plan) if plan.use_aux else [],
         "use_aux_hidden_state": plan.use_aux,
         "use_input_layernorm_in_first_layer": True,
         "use_last_layernorm": True,
@@ -254,7 +163,7 @@ def _megatron(plan: HeadPlan) -> dict:
 def _angelslim(plan: HeadPlan) -> dict:
     config = _specforge(plan) | {"architectures": ["Eagle3LlamaForCausalLM"]}
     del config["eagle_config"]
-    config["aux_hidden_states_layer_ids"] = _after_layer_ids(plan)
+    config["aux_hidden_states_layer_ids"] = parts.after_layer_ids(plan)
     # Copied from the target's config by the producer; the file has an output matrix of its own.
     config["tie_word_embeddings"] = True
     return config
@@ -263,7 +172,7 @@ def _angelslim(plan: HeadPlan) -> dict:
 def _torchspec(plan: HeadPlan) -> dict:
     config = _specforge(plan)
     if plan.latent is not None:
-        config["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": _boundary_ids(plan)}
+        config["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": parts.boundary_ids(plan)}
     return config
 
 

@@ -1,6 +1,6 @@
 """The registry of named heads: every producer's layout, and every setting that changes the maths.
 
-Tiny ones here, in seconds on any machine; the published sizes are in FULL_SIZE.
+Tiny ones: all of them are written and judged in seconds. Published sizes: published_sizes.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ VARIANTS: dict[str, HeadPlan] = {
         layout="safeailab", rope_theta=None, draft_vocab=320, config={"num_hidden_layers": 40}
     ),
     "safeailab_own_width": HeadPlan(
-        layout="safeailab", rope_theta=None, hidden=48, target_hidden=80, head_dim=12,
+        layout="safeailab",
+        rope_theta=None,
+        hidden=48,
+        target_hidden=80,
+        head_dim=12,
         own_embedding=True,
     ),
     "specforge": HeadPlan(),
@@ -40,20 +44,32 @@ VARIANTS: dict[str, HeadPlan] = {
     "speculators_llama": dataclasses.replace(_SPECULATORS, norm_before_residual=True),
     "speculators_qwen3": dataclasses.replace(_SPECULATORS, qk_norm=True),
     "speculators_bias": dataclasses.replace(_SPECULATORS, qkv_bias=True, o_bias=True),
-    "modelopt": HeadPlan(layout="modelopt", t2d=False, rope={
-        "rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 2048}),
+    "modelopt": HeadPlan(
+        layout="modelopt",
+        t2d=False,
+        rope={"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 2048},
+    ),
     "modelopt_deep": HeadPlan(layout="modelopt", t2d=False, layers=3),
     "megatron": HeadPlan(layout="megatron", t2d=False),
     "megatron_deep": HeadPlan(layout="megatron", t2d=False, layers=2),
     "angelslim": HeadPlan(layout="angelslim", own_embedding=True, rope_theta=1000000.0),
     "torchspec": HeadPlan(layout="torchspec"),
-    "torchspec_mla": dataclasses.replace(_LATENT, rope_theta=50000.0, rope=_YARN | {
-        "type": "yarn", "factor": 64.0, "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0,
-        "mscale_all_dim": 1.0}),
+    "torchspec_mla": dataclasses.replace(
+        _LATENT,
+        rope_theta=50000.0,
+        rope=_YARN
+        | {
+            "type": "yarn",
+            "factor": 64.0,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+        },
+    ),
     "nemo": HeadPlan(layout="nemo", own_embedding=True, fc_norm=True),
     "model_midlayer": HeadPlan(layout="model_midlayer"),
     "sglang_deep": HeadPlan(layout="sglang_deep", layers=2),
-
     # --- Norms and residual ---
     "norm_before_residual": HeadPlan(norm_before_residual=True),
     "norm_before_fc": HeadPlan(norm_before_fc=True),
@@ -63,17 +79,17 @@ VARIANTS: dict[str, HeadPlan] = {
     "fc_norm_norm_output": dataclasses.replace(_SPECULATORS, fc_norm=True, norm_output=True),
     # In the meaning of servers: SpecForge's class of that name fed the un-normed output back.
     "specforge_norm_output": HeadPlan(fc_norm=True, norm_output=True),
-
     # --- Attention ---
     "qkv_bias": HeadPlan(qkv_bias=True),
     "head_dim": HeadPlan(heads=8, kv_heads=4, head_dim=20),
     "one_kv_head": HeadPlan(kv_heads=1),
     "qk_norm_head_dim": dataclasses.replace(
-        _SPECULATORS, qk_norm=True, heads=8, kv_heads=2, head_dim=24),
+        _SPECULATORS, qk_norm=True, heads=8, kv_heads=2, head_dim=24
+    ),
     "mla": _LATENT,
     "mla_fc_norm_norm_output": dataclasses.replace(_LATENT, fc_norm=True, norm_output=True),
+    "mla_without_q_lora": dataclasses.replace(_LATENT, latent=Latent(q_lora=None)),
     "mla_reduced_vocabulary": dataclasses.replace(_LATENT, draft_vocab=96),
-
     # --- Captures, layers, widths ---
     "one_capture": dataclasses.replace(_SPECULATORS, captures=1),
     "four_captures": dataclasses.replace(_SPECULATORS, captures=4),
@@ -81,16 +97,18 @@ VARIANTS: dict[str, HeadPlan] = {
     "final_norm_capture": HeadPlan(layout="modelopt", use_aux=False, t2d=False),
     "three_layers": dataclasses.replace(_SPECULATORS, layers=3),
     "two_layers_qk_norm": dataclasses.replace(_SPECULATORS, layers=2, qk_norm=True),
-
     # --- Vocabulary and embedding ---
     "own_embedding": HeadPlan(own_embedding=True),
     "full_vocabulary": HeadPlan(draft_vocab=320),
     "borrowed_lm_head": HeadPlan(draft_vocab=320, own_lm_head=False),
-    "tied": HeadPlan(draft_vocab=320, own_embedding=True, own_lm_head=False,
-                     config={"tie_word_embeddings": True, "draft_vocab_size": 320}),
+    "tied": HeadPlan(
+        draft_vocab=320,
+        own_embedding=True,
+        own_lm_head=False,
+        config={"tie_word_embeddings": True, "draft_vocab_size": 320},
+    ),
     "d2t_int32": HeadPlan(d2t_dtype="I32", t2d=False),
     "multimodal_target": HeadPlan(target_kind="multimodal"),
-
     # --- Rotation ---
     "rope_unset": HeadPlan(rope_theta=None),
     "rope_linear": HeadPlan(rope={"type": "linear", "factor": 4.0}),
@@ -98,63 +116,49 @@ VARIANTS: dict[str, HeadPlan] = {
     "rope_llama3": HeadPlan(rope_theta=500000.0, rope=_LLAMA3),
     "rope_yarn": HeadPlan(rope=_YARN),
     # Long enough for both ends of the ramp to lie within the head's channels.
-    "rope_yarn_mscale": HeadPlan(rope=_YARN | {
-        "original_max_position_embeddings": 512, "beta_fast": 16, "beta_slow": 2, "mscale": 1.4,
-        "mscale_all_dim": 0.6}),
+    "rope_yarn_mscale": HeadPlan(
+        rope=_YARN
+        | {
+            "original_max_position_embeddings": 512,
+            "beta_fast": 16,
+            "beta_slow": 2,
+            "mscale": 1.4,
+            "mscale_all_dim": 0.6,
+        }
+    ),
     "rope_yarn_attention_factor": HeadPlan(rope=_YARN | {"attention_factor": 1.3}),
+    "rope_yarn_untruncated": HeadPlan(
+        rope=_YARN | {"original_max_position_embeddings": 512, "truncate": False}
+    ),
     "rope_parameters": dataclasses.replace(_SPECULATORS, rope=_LLAMA3),
     "rope_mrope": HeadPlan(rope={"rope_type": "mrope", "mrope_section": [2, 3, 3]}),
     "partial_rotary": HeadPlan(partial_rotary=0.5),
-
     # --- Numbers ---
     "fp8_tensor_scale": HeadPlan(layout="modelopt", t2d=False, fp8=Fp8()),
     "fp8_channel_scale": HeadPlan(layout="modelopt", t2d=False, fp8=Fp8(per_channel=True)),
-    "fp8_e5m2": HeadPlan(layout="modelopt", t2d=False, fp8=Fp8("F8_E5M2")),
+    "fp8_e5m2": HeadPlan(layout="modelopt", t2d=False, fp8=Fp8("F8_E5M2", flat=True)),
     "fp8_scale_inv": HeadPlan(
-        layout="modelopt", t2d=False, fp8=Fp8(per_channel=True, scale_suffix="_scale_inv")),
+        layout="modelopt",
+        t2d=False,
+        fp8=Fp8(per_channel=True, scale_suffix="_scale_inv", flat=True),
+    ),
 }
 
 # Nearly every setting and every kind of tensor at once.
 VARIANTS["all_settings"] = dataclasses.replace(
-    _SPECULATORS, captures=4, layers=2, heads=8, kv_heads=2, head_dim=24, qk_norm=True,
-    qkv_bias=True, o_bias=True, norm_before_residual=True, fc_norm=True, norm_output=True,
-    rope=_LLAMA3)
-
-SHARDS = {"specforge_sharded": 3}
-
-_KIMI_YARN = {
-    "type": "yarn", "factor": 64.0, "original_max_position_embeddings": 4096, "beta_fast": 32.0,
-    "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
-}
-_KIMI = HeadPlan(
-    hidden=7168, target_hidden=7168, intermediate=18432, heads=64, kv_heads=64, head_dim=128,
-    vocab=163840, draft_vocab=32000, target_layers=61, max_positions=262144, rope_theta=1000000.0,
-    target_kind="multimodal", target_lm_head=False,
+    _SPECULATORS,
+    captures=4,
+    layers=2,
+    heads=8,
+    kv_heads=2,
+    head_dim=24,
+    qk_norm=True,
+    qkv_bias=True,
+    o_bias=True,
+    norm_before_residual=True,
+    fc_norm=True,
+    norm_output=True,
+    rope=_LLAMA3,
 )
 
-# Sizes as published. The target has no more than the embedding: its own output matrix would double
-# the disk for nothing.
-FULL_SIZE: dict[str, HeadPlan] = {
-    "kimi_k2_5": _KIMI,
-    "kimi_k2_5_mla": dataclasses.replace(
-        _KIMI, layout="torchspec", draft_vocab=163840, rope_theta=50000.0, rope=_KIMI_YARN,
-        eps=1e-6, latent=Latent(q_lora=1536, kv_lora=512, nope=128, rope=64, v=128)),
-    "llama_3_1_8b": HeadPlan(
-        layout="safeailab", dtype="F16", hidden=4096, target_hidden=4096, intermediate=14336,
-        heads=32, kv_heads=8, head_dim=128, vocab=128256, draft_vocab=32000, target_layers=32,
-        max_positions=2048, rope_theta=None, target_lm_head=False),
-    "llama_3_3_70b": HeadPlan(
-        layout="safeailab", dtype="F16", hidden=6144, target_hidden=8192, intermediate=16384,
-        heads=48, kv_heads=8, head_dim=128, vocab=128256, draft_vocab=32000, target_layers=80,
-        max_positions=2048, rope_theta=None, own_embedding=True, target_lm_head=False),
-    "qwen3_32b": HeadPlan(
-        hidden=5120, target_hidden=5120, intermediate=25600, heads=64, kv_heads=8, head_dim=128,
-        vocab=151936, draft_vocab=32000, target_layers=64, max_positions=40960,
-        target_lm_head=False),
-    "gpt_oss_120b": HeadPlan(
-        layout="modelopt", t2d=False, hidden=2880, target_hidden=2880, intermediate=17280,
-        heads=64, kv_heads=8, head_dim=64, vocab=201088, draft_vocab=32000, target_layers=36,
-        max_positions=131072, target_lm_head=False,
-        rope={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-              "high_freq_factor": 4.0, "original_max_position_embeddings": 4096}),
-}
+SHARDS = {"specforge_sharded": 3}

@@ -80,7 +80,9 @@ def random_normal(
 def bf16_words(values: np.ndarray) -> np.ndarray:
     """float32 -> uint16 words of bf16, rounded to the nearest, ties to even. Finite values only."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-    return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> 16).astype("<u2")
+    return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> 16).astype(
+        "<u2"
+    )
 
 
 @functools.cache
