@@ -14,7 +14,6 @@
 #include "common/check.h"
 #include "common/status_macros.h"
 #include "server/model/cpu_budget.h"
-#include "server/model/done_here.h"
 #include "server/model/eagle3_pass.h"
 #include "server/model/torch_status.h"
 
@@ -119,14 +118,12 @@ absl::Status ModelOptions::Validate() const {
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& checkpoint,
                                                             const ModelOptions& options) {
   AERIE_RETURN_IF_ERROR(options.Validate());
-  AERIE_RETURN_IF_ERROR(CheckDoneHere(checkpoint));
   const DTypeChoice dtype = ChooseDType(options.dtype);
   using Result = absl::StatusOr<std::unique_ptr<Eagle3Model>>;
   AERIE_ASSIGN_OR_RETURN(
       std::unique_ptr<Eagle3Model> model, CatchTorch("loading the weights", [&]() -> Result {
         const c10::InferenceMode no_gradients;
-        Eagle3Net net(checkpoint, dtype.type);
-        AERIE_RETURN_IF_ERROR(net.CheckFinite());
+        AERIE_ASSIGN_OR_RETURN(Eagle3Net net, Eagle3Net::Load(checkpoint, dtype.type));
         const CpuBudget threads = ChooseThreads(options.threads, net.step_bytes());
         DrafterSpec spec = MakeSpec(checkpoint, net, options, dtype.setting, threads);
         return std::make_unique<Eagle3Model>(std::move(spec), std::move(net),

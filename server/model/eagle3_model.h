@@ -32,9 +32,11 @@ struct ModelOptions {
 };
 
 // Converts the weights, runs one row through and checks what comes out. The checkpoint is not
-// needed afterwards. The number of threads is the process's, not the model's: the model loaded last
-// decides. INVALID_ARGUMENT: options. RESOURCE_EXHAUSTED: no memory for the weights.
-// FAILED_PRECONDITION: the weights give no finite numbers. INTERNAL: LibTorch failed.
+// needed afterwards, but its files stay mapped for the embedding: they must not be changed in place
+// while the model lives. Peak memory is that of the weights and a few MiB. The number of threads is
+// the process's, not the model's: the model loaded last decides. INVALID_ARGUMENT: options.
+// RESOURCE_EXHAUSTED: no memory for the weights. FAILED_PRECONDITION: the weights give no finite
+// numbers. INTERNAL: LibTorch failed.
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& checkpoint,
                                                             const ModelOptions& options);
 

@@ -1,13 +1,17 @@
-// The equations of a one-layer EAGLE-3 head: weights and arithmetic, no sequence bookkeeping.
+// The equations of an EAGLE-3 head: weights and arithmetic, no sequence bookkeeping.
 //
 //   h = W_fc aux                          extend rows; draft rows bring their h
-//   x = [norm_e(embedding) ; norm_h(h)]   the embedding first, both normed
-//   y = h + W_o attention(W_qkv x)        the residual is the un-normed h
-//   z = y + mlp(norm_p(y))                z is what a draft row to come is fed
+//   x = [norm_e(embedding) ; norm_h(h)]   into the first layer: the embedding first, both normed
+//   r = h, or norm_h(h)                   its residual; the latter with norm_before_residual
+//   x = norm_i(z), r = z                  into every later layer, of the one before
 //   logits = W_lm norm_f(z)               over the draft vocabulary
+//   z, or norm_f(z) with norm_output      what a draft row to come is fed
 //
-// The keys and values of a row follow from h and the embedding alone. So rows of which nobody wants
-// the output, nearly all of a prompt, stop there. Throws what LibTorch throws.
+// In front of W_fc stand norms with norm_before_fc and fc_norm; without aux hidden states, h is the
+// one capture as it came.
+//
+// The keys and values of a layer's row follow from its input alone. So rows of which nobody wants
+// the output, nearly all of a prompt, stop there in the last layer. Throws what LibTorch throws.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,34 +19,35 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "server/checkpoint/checkpoint.h"
+#include "server/model/decoder_layer.h"
 #include "server/model/kv_cache.h"
+#include "server/model/pass_rows.h"
+#include "server/model/rms_norm.h"
 #include "server/model/rope_table.h"
+#include "server/model/weight_loader.h"
 
 namespace aerie {
 
-// One sequence's rows of a pass; the rows of all sequences lie behind each other.
-struct NetSequence {
-  KvSlot* slot = nullptr;
-  int64_t position = 0;  // of the first row
-  int64_t rows = 0;
-  bool wants_output = false;  // of the last row
+// What comes out for the wanted rows.
+struct NetOutput {
+  at::Tensor logits;    // [outputs, draft vocabulary], float32, contiguous
+  at::Tensor feedback;  // [outputs, hidden]: what a draft row to come takes as its h
 };
 
 class Eagle3Net {
  public:
-  // Copies the weights as `dtype`.
-  Eagle3Net(const Checkpoint& checkpoint, at::ScalarType dtype);
+  // Weights in `dtype`, but for the embedding, which stays in its file. FAILED_PRECONDITION when
+  // one holds NaN or an infinite value.
+  static absl::StatusOr<Eagle3Net> Load(const Checkpoint& checkpoint, at::ScalarType dtype);
 
-  at::ScalarType dtype() const { return dtype_; }
-  int64_t weight_bytes() const;
+  at::ScalarType dtype() const { return kv_shape_.dtype; }
+  const KvShape& kv_shape() const { return kv_shape_; }
+  int64_t weight_bytes() const { return weight_bytes_; }
   // Of the weights that every step reads: all but the embedding.
-  int64_t step_bytes() const { return weight_bytes() - static_cast<int64_t>(embedding_.nbytes()); }
-  // FAILED_PRECONDITION naming the first weight that holds NaN or an infinite value.
-  absl::Status CheckFinite() const;
-  KvShape kv_shape() const;
+  int64_t step_bytes() const { return weight_bytes_ - static_cast<int64_t>(embedding_.nbytes()); }
 
   // [rows, captures x target hidden] -> [rows, hidden].
   at::Tensor Fuse(const at::Tensor& aux) const;
@@ -53,30 +58,25 @@ class Eagle3Net {
   at::Tensor Forward(const at::Tensor& hidden, const at::Tensor& ids,
                      absl::Span<const NetSequence> sequences);
 
-  // [outputs, hidden] -> [outputs, draft vocabulary], float32, contiguous.
-  at::Tensor Logits(const at::Tensor& z) const;
+  // Of z, [outputs, hidden].
+  NetOutput Output(const at::Tensor& z) const;
 
  private:
-  struct NamedWeight {
-    const char* name;
-    const at::Tensor* tensor;
-  };
-  std::vector<NamedWeight> Weights() const;
-  at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight) const;
-  at::Tensor LayerInput(const at::Tensor& hidden, const at::Tensor& ids) const;
-  at::Tensor Attend(const at::Tensor& queries, absl::Span<const NetSequence> sequences) const;
-  at::Tensor FeedForward(const at::Tensor& y) const;
+  explicit Eagle3Net(WeightLoader& loader);
 
-  at::ScalarType dtype_;
-  int64_t heads_, kv_heads_, head_dim_, hidden_size_;
-  double epsilon_;
+  KvShape kv_shape_;
+  int64_t weight_bytes_ = 0;
+  bool norm_before_residual_, norm_output_;
   RopeTable rope_;
-  at::Tensor
-      embedding_;  // [vocab, hidden] in the type of its file: rows are converted when they are used
-  at::Tensor fc_;  // matrices in dtype_
-  at::Tensor qkv_;  // queries, keys and values above each other
-  at::Tensor attention_output_, gate_up_, down_, output_;
-  at::Tensor input_norm_, hidden_norm_, post_attention_norm_, final_norm_;  // float32
+  at::Tensor embedding_;  // [vocab, hidden]: rows are converted when they are used
+  RmsNorm fc_input_norm_;
+  std::vector<RmsNorm> fc_norms_;  // one for each capture, or none
+  at::Tensor fc_;                  // undefined without aux hidden states
+  RmsNorm hidden_norm_;
+  std::vector<RmsNorm> input_norms_;  // of each layer
+  std::vector<DecoderLayer> layers_;
+  RmsNorm final_norm_;
+  at::Tensor output_;
 };
 
 }  // namespace aerie

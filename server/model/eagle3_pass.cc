@@ -102,9 +102,10 @@ absl::StatusOr<std::vector<StepOutput>> Eagle3Model::Pass(absl::Span<const StepS
 
   std::vector<StepOutput> outputs(batch.size());
   std::vector<int64_t> output_row(batch.size(), -1);
+  NetOutput output;
   if (z.size(0) > 0) {
-    const at::Tensor logits = net_.Logits(z);
-    const absl::Span<const float> scores = Floats(logits);
+    output = net_.Output(z);
+    const absl::Span<const float> scores = Floats(output.logits);
     const auto vocab = static_cast<size_t>(spec_.draft_vocab_size);
     int64_t next = 0;
     for (const size_t i : order) {
@@ -130,7 +131,7 @@ absl::StatusOr<std::vector<StepOutput>> Eagle3Model::Pass(absl::Span<const StepS
   for (size_t i = 0; i < batch.size(); ++i) {
     slots_.at(batch[i].slot)
         .Commit(batch[i].position + static_cast<int64_t>(batch[i].tokens.size()),
-                output_row[i] < 0 ? at::Tensor() : z.select(0, output_row[i]));
+                output_row[i] < 0 ? at::Tensor() : output.feedback.select(0, output_row[i]));
   }
   return outputs;
 }

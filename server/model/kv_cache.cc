@@ -11,30 +11,32 @@ namespace {
 constexpr int64_t kFirstCapacity = 64;
 
 // A buffer of `capacity` rows that begins with the first `rows` of `old`.
-at::Tensor Grown(const at::Tensor& old, int64_t rows, const KvShape& shape, int64_t capacity) {
+at::Tensor Grown(const at::Tensor& old, int64_t rows, const KvShape& shape, int64_t width,
+                 int64_t capacity) {
   at::Tensor grown =
-      at::empty({shape.kv_heads, capacity, shape.head_dim}, at::TensorOptions(shape.dtype));
-  if (rows > 0) grown.narrow(1, 0, rows).copy_(old.narrow(1, 0, rows));
+      at::empty({shape.layers, shape.kv_heads, capacity, width}, at::TensorOptions(shape.dtype));
+  if (rows > 0) grown.narrow(2, 0, rows).copy_(old.narrow(2, 0, rows));
   return grown;
 }
 
 }  // namespace
 
 void KvSlot::Reserve(int64_t rows) {
-  const int64_t capacity = keys_.defined() ? keys_.size(1) : 0;
+  const int64_t capacity = keys_.defined() ? keys_.size(2) : 0;
   if (rows <= capacity) return;
   const int64_t wanted = std::max({rows, 2 * capacity, kFirstCapacity});
   // Both before either is kept: the second may throw.
-  at::Tensor keys = Grown(keys_, length_, shape_, wanted);
-  at::Tensor values = Grown(values_, length_, shape_, wanted);
+  at::Tensor keys = Grown(keys_, length_, shape_, shape_.head_dim, wanted);
+  at::Tensor values = Grown(values_, length_, shape_, shape_.value_dim, wanted);
   keys_ = std::move(keys);
   values_ = std::move(values);
 }
 
-void KvSlot::Write(int64_t first, const at::Tensor& keys, const at::Tensor& values) {
+void KvSlot::Write(int64_t layer, int64_t first, const at::Tensor& keys, const at::Tensor& values) {
   AERIE_CHECK(first >= length_) << "rows that count must not be overwritten";
-  keys_.narrow(1, first, keys.size(0)).copy_(keys.transpose(0, 1));
-  values_.narrow(1, first, values.size(0)).copy_(values.transpose(0, 1));
+  const int64_t end = first + keys.size(0);
+  Keys(layer, end).narrow(1, first, keys.size(0)).copy_(keys.transpose(0, 1));
+  Values(layer, end).narrow(1, first, values.size(0)).copy_(values.transpose(0, 1));
 }
 
 void KvSlot::Commit(int64_t length, const at::Tensor& output) {

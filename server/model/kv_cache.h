@@ -15,8 +15,10 @@
 namespace aerie {
 
 struct KvShape {
+  int64_t layers = 1;
   int64_t kv_heads = 0;
-  int64_t head_dim = 0;
+  int64_t head_dim = 0;     // of keys
+  int64_t value_dim = 0;    // of values
   int64_t hidden_size = 0;  // of the draft hidden state kept beside it
   at::ScalarType dtype = at::kFloat;
 };
@@ -30,12 +32,17 @@ class KvSlot {
 
   // Makes room for `rows` rows in all; those that count stay.
   void Reserve(int64_t rows);
-  // Writes rows [first, first + n) of `keys` and `values`, each [n, kv_heads, head_dim]. Room must
-  // have been made.
-  void Write(int64_t first, const at::Tensor& keys, const at::Tensor& values);
-  // The first `rows` rows, counted or written: [kv_heads, rows, head_dim], views.
-  at::Tensor Keys(int64_t rows) const { return keys_.narrow(1, 0, rows); }
-  at::Tensor Values(int64_t rows) const { return values_.narrow(1, 0, rows); }
+  // Writes rows [first, first + n) of a layer: `keys` [n, kv_heads, head_dim] and `values` [n,
+  // kv_heads, value_dim]. Room must have been made.
+  void Write(int64_t layer, int64_t first, const at::Tensor& keys, const at::Tensor& values);
+  // The first `rows` rows of a layer, counted or written: [kv_heads, rows, head_dim or value_dim],
+  // views.
+  at::Tensor Keys(int64_t layer, int64_t rows) const {
+    return keys_.select(0, layer).narrow(1, 0, rows);
+  }
+  at::Tensor Values(int64_t layer, int64_t rows) const {
+    return values_.select(0, layer).narrow(1, 0, rows);
+  }
 
   // From now on `length` rows count. `output`: the draft hidden state of the last one,
   // [hidden_size]; undefined when it was not computed.
@@ -49,7 +56,7 @@ class KvSlot {
 
  private:
   KvShape shape_;
-  at::Tensor keys_, values_;  // [kv_heads, capacity, head_dim]; undefined without a row
+  at::Tensor keys_, values_;  // [layers, kv_heads, capacity, width]; undefined without a row
   int64_t length_ = 0;
   at::Tensor output_;
   int64_t output_row_ = -1;

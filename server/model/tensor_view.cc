@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/check.h"
@@ -10,22 +11,36 @@ namespace aerie {
 namespace {
 
 at::ScalarType ScalarTypeOf(TensorType type) {
-  AERIE_CHECK(type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16)
-      << "the checkpoint lets no other type through";
-  return type == TensorType::kF32   ? at::kFloat
-         : type == TensorType::kF16 ? at::kHalf
-                                    : at::kBFloat16;
+  switch (type) {
+    case TensorType::kF32:
+      return at::kFloat;
+    case TensorType::kF16:
+      return at::kHalf;
+    case TensorType::kBF16:
+      return at::kBFloat16;
+    case TensorType::kF8E4M3:
+      return at::kFloat8_e4m3fn;
+    case TensorType::kF8E5M2:
+      return at::kFloat8_e5m2;
+    default:
+      break;
+  }
+  AERIE_CHECK(false) << "the checkpoint lets no other type through";
+  return at::kFloat;
 }
 
 at::ScalarType ScalarTypeOf(DType type) {
   return type == DType::kF32 ? at::kFloat : type == DType::kF16 ? at::kHalf : at::kBFloat16;
 }
 
+bool Aligned(std::string_view bytes, at::ScalarType type) {
+  return reinterpret_cast<uintptr_t>(bytes.data()) % at::elementSize(type) == 0;
+}
+
 // Reads `bytes` in place where they are aligned, else from a copy. Not to be written to, and not to
 // outlive `bytes`.
 at::Tensor View(std::string_view bytes, at::IntArrayRef shape, at::ScalarType type) {
-  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
-  if (address % at::elementSize(type) == 0) {
+  if (Aligned(bytes, type)) {
     return at::from_blob(const_cast<char*>(bytes.data()), shape, at::TensorOptions(type));
   }
   at::Tensor copy = at::empty(shape, at::TensorOptions(type));
@@ -42,6 +57,18 @@ at::Tensor CopyTensor(const TensorSpan& span, at::ScalarType dtype) {
 }
 
 at::Tensor CopyTensor(const TensorSpan& span) { return CopyTensor(span, ScalarTypeOf(span.type)); }
+
+void CopyInto(const TensorSpan& span, at::Tensor out) {
+  out.copy_(View(span.bytes, span.shape, ScalarTypeOf(span.type)));
+}
+
+at::Tensor MapTensor(const TensorSpan& span, std::shared_ptr<const void> owner) {
+  const at::ScalarType type = ScalarTypeOf(span.type);
+  if (!Aligned(span.bytes, type)) return CopyTensor(span);
+  return at::from_blob(
+      const_cast<char*>(span.bytes.data()), span.shape, [owner = std::move(owner)](void*) {},
+      at::TensorOptions(type));
+}
 
 void CopyRows(const HiddenRows& rows, at::Tensor out) {
   AERIE_CHECK(out.is_contiguous() && out.dim() == 2 && out.size(0) == rows.rows() &&

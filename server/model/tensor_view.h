@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/types/span.h"
 #include "common/hidden_rows.h"
@@ -15,10 +16,16 @@
 
 namespace aerie {
 
-// A copy in `dtype` that no longer needs the bytes. F32, F16 and BF16 only.
+// A copy in `dtype` that no longer needs the bytes. F32, F16, BF16, F8_E4M3 and F8_E5M2 only, as in
+// all of these.
 at::Tensor CopyTensor(const TensorSpan& span, at::ScalarType dtype);
 // A copy in the type of the file.
 at::Tensor CopyTensor(const TensorSpan& span);
+// The same into `out`, of the shape of `span`.
+void CopyInto(const TensorSpan& span, at::Tensor out);
+// The bytes themselves, kept by `owner` as long as the tensor; a copy where they are not aligned.
+// Not to be written to.
+at::Tensor MapTensor(const TensorSpan& span, std::shared_ptr<const void> owner);
 
 // Converts `rows` into `out`, a contiguous [rows, width] tensor.
 void CopyRows(const HiddenRows& rows, at::Tensor out);

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "server/checkpoint/checkpoint.h"
+#include "server/inspect/checkpoint_flags.h"
 #include "server/model/eagle3_model.h"
 #include "server/model/eagle3_model_internal.h"
 #include "tests/server/checkpoint/safetensors_writer.h"
@@ -27,6 +28,7 @@ struct Flags {
   std::string drafter, target, input, output;
   int32_t k = 5;
   ComputeDType dtype = ComputeDType::kFloat32;
+  CheckpointOptions checkpoint;
 };
 
 struct Recording {
@@ -69,7 +71,8 @@ absl::StatusOr<Recording> ReadRecording(const SafetensorsFile& file, int64_t wid
 }
 
 absl::Status Run(const Flags& flags) {
-  AERIE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, LoadCheckpoint(flags.drafter, flags.target));
+  AERIE_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                         LoadCheckpoint(flags.drafter, flags.target, flags.checkpoint));
   AERIE_ASSIGN_OR_RETURN(const auto model, LoadEagle3Model(checkpoint, {.dtype = flags.dtype}));
   const DrafterSpec& spec = model->spec();
   AERIE_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(flags.input));
@@ -133,6 +136,7 @@ int main(int argc, char** argv) {
   app.add_option("--dtype", dtype, "compute dtype: auto, float32 or bfloat16")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
+  aerie::AddCheckpointFlags(app, flags.checkpoint);
   CLI11_PARSE(app, argc, argv);
   flags.dtype = dtypes.at(dtype);
   if (const absl::Status status = aerie::Run(flags); !status.ok()) {

@@ -1,39 +1,52 @@
-// The parts under the model that need tensors of their own: the cache, the rotation, the reading of
-// bytes.
+// The parts under the model that need tensors of their own: the cache and the reading of bytes.
 #include "server/model/kv_cache.h"
 
 #include <c10/core/InferenceMode.h>
 
-#include <cmath>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/model/rope_table.h"
 #include "server/model/tensor_view.h"
 #include "tests/server/checkpoint/safetensors_writer.h"
 
 namespace aerie {
 namespace {
 
-constexpr KvShape kShape{.kv_heads = 2, .head_dim = 3, .hidden_size = 4, .dtype = at::kFloat};
+constexpr KvShape kShape{.layers = 2,
+                         .kv_heads = 2,
+                         .head_dim = 3,
+                         .value_dim = 5,
+                         .hidden_size = 4,
+                         .dtype = at::kFloat};
 
-// [rows, kv_heads, head_dim]; every element says where it belongs.
-at::Tensor Rows(int64_t first, int64_t count, double sign) {
+// [rows, kv_heads, width]; every element says where it belongs.
+at::Tensor Rows(int64_t layer, int64_t first, int64_t count, int64_t width) {
   const at::Tensor rows = at::arange(first, first + count, at::kFloat).view({count, 1, 1}) * 100.0;
-  const at::Tensor inner = at::arange(6, at::kFloat).view({1, 2, 3});
-  return (rows + inner) * sign;
+  const at::Tensor inner = at::arange(2 * width, at::kFloat).view({1, 2, width});
+  return rows + inner + static_cast<double>(layer) * 1e6;
+}
+
+void WriteAll(KvSlot& slot, int64_t at_row, int64_t first, int64_t count) {
+  slot.Reserve(at_row + count);
+  for (const int64_t layer : {0, 1}) {
+    slot.Write(layer, at_row, Rows(layer, first, count, kShape.head_dim),
+               -Rows(layer, first, count, kShape.value_dim));
+  }
 }
 
 void ExpectHolds(const KvSlot& slot, int64_t rows) {
-  EXPECT_TRUE(at::equal(slot.Keys(rows), Rows(0, rows, 1).transpose(0, 1)));
-  EXPECT_TRUE(at::equal(slot.Values(rows), Rows(0, rows, -1).transpose(0, 1)));
+  for (const int64_t layer : {0, 1}) {
+    EXPECT_TRUE(
+        at::equal(slot.Keys(layer, rows), Rows(layer, 0, rows, kShape.head_dim).transpose(0, 1)));
+    EXPECT_TRUE(at::equal(slot.Values(layer, rows),
+                          -Rows(layer, 0, rows, kShape.value_dim).transpose(0, 1)));
+  }
 }
 
 void Append(KvSlot& slot, int64_t count, const at::Tensor& output = {}) {
   const int64_t first = slot.length();
-  slot.Reserve(first + count);
-  slot.Write(first, Rows(first, count, 1), Rows(first, count, -1));
+  WriteAll(slot, first, first, count);
   slot.Commit(first + count, output);
 }
 
@@ -48,8 +61,7 @@ TEST(KvSlotTest, GrowingKeepsTheRowsThatCount) {
 TEST(KvSlotTest, WrittenRowsCountOnlyWhenTheyAreCommitted) {
   KvSlot slot(kShape);
   Append(slot, 5);
-  slot.Reserve(9);
-  slot.Write(5, Rows(50, 4, 1), Rows(50, 4, -1));
+  WriteAll(slot, 5, 50, 4);
   EXPECT_EQ(slot.length(), 5);
   Append(slot, 4);
   ExpectHolds(slot, 9);
@@ -88,36 +100,6 @@ TEST(KvCacheTest, AClosedSlotComesBackEmpty) {
   EXPECT_NE(again, second);
   EXPECT_EQ(cache.at(again).length(), 0);
   EXPECT_FALSE(cache.at(again).has_output());
-}
-
-// The rotation against its definition, at a position past any table that a config would size.
-TEST(RopeTableTest, PairsChannelsHalfAHeadApart) {
-  constexpr int64_t kDim = 6, kPosition = 70001;
-  constexpr double kTheta = 10000.0;
-  RopeTable table(kTheta, kDim);
-  table.Reserve(3);
-  table.Reserve(kPosition + 1);
-  const at::Tensor x = at::arange(1, 2 * kDim + 1, at::kFloat).view({1, 2, kDim});
-  const at::Tensor rotated = table.Rotate(x, Indices({kPosition}));
-  for (int64_t head = 0; head < 2; ++head) {
-    for (int64_t i = 0; i < kDim / 2; ++i) {
-      const double angle = kPosition * std::pow(kTheta, -2.0 * i / kDim);
-      const double a = x[0][head][i].item<double>(), b = x[0][head][i + kDim / 2].item<double>();
-      EXPECT_NEAR(rotated[0][head][i].item<double>(), a * std::cos(angle) - b * std::sin(angle),
-                  1e-5);
-      EXPECT_NEAR(rotated[0][head][i + kDim / 2].item<double>(),
-                  b * std::cos(angle) + a * std::sin(angle), 1e-5);
-    }
-  }
-}
-
-TEST(RopeTableTest, EachRowHasItsOwnPosition) {
-  RopeTable table(10000.0, 4);
-  table.Reserve(10);
-  const at::Tensor x = at::ones({2, 1, 4}, at::kFloat);
-  const at::Tensor both = table.Rotate(x, Indices({9, 0}));
-  EXPECT_TRUE(at::equal(both[1], x[1])) << "position 0 is no rotation";
-  EXPECT_TRUE(at::equal(both.narrow(0, 0, 1), table.Rotate(x.narrow(0, 0, 1), Indices({9}))));
 }
 
 TEST(TensorViewTest, UnalignedBytesAreReadAsWell) {

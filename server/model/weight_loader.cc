@@ -1,0 +1,107 @@
+#include "server/model/weight_loader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "server/checkpoint/mapped_file.h"
+#include "server/model/tensor_view.h"
+
+namespace aerie {
+namespace {
+
+constexpr int64_t kBlockBytes = int64_t{4} << 20;
+
+int64_t RowBytes(const TensorSpan& span) {
+  return std::max<int64_t>(1, static_cast<int64_t>(span.bytes.size()) / span.shape.at(0));
+}
+
+// Calls `visit(first, rows)` with one block of rows after another, and lets the pages behind each
+// go.
+template <typename Visit>
+void ForEachBlock(const TensorSpan& span, Visit&& visit) {
+  const int64_t rows = span.shape.at(0), row_bytes = RowBytes(span);
+  const int64_t step = std::max<int64_t>(1, kBlockBytes / row_bytes);
+  for (int64_t first = 0; first < rows; first += step) {
+    const int64_t count = std::min(step, rows - first);
+    TensorSpan block = span;
+    block.shape[0] = count;
+    block.bytes = span.bytes.substr(first * row_bytes, count * row_bytes);
+    visit(first, block);
+  }
+  ReleasePages(span.bytes);
+}
+
+// [1] or [rows].
+at::Tensor Scales(const TensorSpan& span) { return CopyTensor(span, at::kFloat).reshape({-1}); }
+
+}  // namespace
+
+at::Tensor WeightLoader::Stack(std::initializer_list<TensorKey> keys) {
+  std::vector<int64_t> shape = checkpoint_.tensors.at(*keys.begin()).shape;
+  shape[0] = 0;
+  for (const TensorKey& key : keys) shape[0] += checkpoint_.tensors.at(key).shape[0];
+  at::Tensor stacked = at::empty(shape, at::TensorOptions(dtype_));
+  int64_t first = 0;
+  for (const TensorKey& key : keys) {
+    const int64_t rows = checkpoint_.tensors.at(key).shape[0];
+    Convert(key, stacked.narrow(0, first, rows));
+    first += rows;
+  }
+  bytes_ += static_cast<int64_t>(stacked.nbytes());
+  return stacked;
+}
+
+at::Tensor WeightLoader::Norm(const TensorKey& key) {
+  at::Tensor norm = at::empty(checkpoint_.tensors.at(key).shape, at::TensorOptions(at::kFloat));
+  Convert(key, norm);
+  bytes_ += static_cast<int64_t>(norm.nbytes());
+  return norm;
+}
+
+at::Tensor WeightLoader::Embedding() {
+  const TensorSpan& span = checkpoint_.embedding;
+  ForEachBlock(span, [&](int64_t, const TensorSpan& block) {
+    CheckFinite(span, CopyTensor(block, at::kFloat));
+  });
+  // It lies in one of them; which one is not said.
+  using Folder = std::shared_ptr<const WeightsFolder>;
+  at::Tensor embedding = MapTensor(span, std::make_shared<const std::pair<Folder, Folder>>(
+                                             checkpoint_.head_weights, checkpoint_.target_weights));
+  bytes_ += static_cast<int64_t>(embedding.nbytes());
+  return embedding;
+}
+
+void WeightLoader::Convert(const TensorKey& key, at::Tensor out) {
+  const TensorSpan& span = checkpoint_.tensors.at(key);
+  at::Tensor scales;
+  if (const auto found = checkpoint_.scales.find(key); found != checkpoint_.scales.end())
+    scales = Scales(found->second);
+  ForEachBlock(span, [&](int64_t first, const TensorSpan& block) {
+    const int64_t rows = block.shape[0];
+    at::Tensor part = out.narrow(0, first, rows);
+    if (scales.defined()) {
+      const at::Tensor scale = scales.size(0) == 1 ? scales : scales.narrow(0, first, rows);
+      part.copy_(CopyTensor(block, at::kFloat).mul_(scale.unsqueeze(1)));
+    } else {
+      CopyInto(block, part);
+    }
+    CheckFinite(span, part);
+  });
+}
+
+void WeightLoader::CheckFinite(const TensorSpan& span, const at::Tensor& block) {
+  if (!status_.ok()) return;
+  const auto [least, greatest] = at::aminmax(block);  // NaN wins in both
+  if (std::isfinite(least.item<double>()) && std::isfinite(greatest.item<double>())) return;
+  status_ = absl::FailedPreconditionError(
+      absl::StrCat("the weights of ", span.name,
+                   " hold NaN or infinite values; expected numbers; fetch the files again, or load "
+                   "them with --dtype=float32"));
+}
+
+}  // namespace aerie

@@ -1,0 +1,53 @@
+// From the mapped tensors of a checkpoint to weights in the compute dtype.
+//
+// What is held while loading is the weights and one block of a few MiB: a tensor is converted block
+// by block, and the pages of the file are let go behind it. Throws what LibTorch throws.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "absl/status/status.h"
+#include "server/checkpoint/checkpoint.h"
+
+namespace aerie {
+
+// Faults are kept until status() is asked; a tensor with one is worth nothing.
+class WeightLoader {
+ public:
+  // Neither is copied.
+  WeightLoader(const Checkpoint& checkpoint, at::ScalarType dtype)
+      : checkpoint_(checkpoint), dtype_(dtype) {}
+
+  at::ScalarType dtype() const { return dtype_; }
+  const HeadSpec& spec() const { return checkpoint_.spec; }
+  bool has(const TensorKey& key) const { return checkpoint_.tensors.contains(key); }
+
+  // The tensor in the compute dtype, fp8 multiplied by its scales.
+  at::Tensor Matrix(const TensorKey& key) { return Stack({key}); }
+  // Tensors of equal width on top of each other, as one.
+  at::Tensor Stack(std::initializer_list<TensorKey> keys);
+  // float32, whatever the compute dtype: norms are computed in it.
+  at::Tensor Norm(const TensorKey& key);
+  // In the type of its file, and left in it: only rows that are looked up are ever converted. The
+  // tensor keeps the file mapped.
+  at::Tensor Embedding();
+
+  // Of all that was loaded, the embedding included.
+  int64_t bytes() const { return bytes_; }
+  // FAILED_PRECONDITION naming the first tensor that holds NaN or an infinite value.
+  const absl::Status& status() const { return status_; }
+
+ private:
+  void Convert(const TensorKey& key, at::Tensor out);
+  void CheckFinite(const TensorSpan& span, const at::Tensor& block);
+
+  const Checkpoint& checkpoint_;
+  at::ScalarType dtype_;
+  int64_t bytes_ = 0;
+  absl::Status status_;
+};
+
+}  // namespace aerie
