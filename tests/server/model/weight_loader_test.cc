@@ -1,0 +1,88 @@
+// Weights of more than one block: what heads of a few kilobytes cannot see.
+#include "server/model/weight_loader.h"
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/model/tensor_view.h"
+#include "tests/server/checkpoint/tiny_head.h"
+#include "tests/testing/status_matchers.h"
+
+namespace aerie {
+namespace {
+
+constexpr int64_t kColumns = 4096;
+
+// Tensors in a file, since their pages are let go behind the conversion.
+class WeightLoaderTest : public testing::Test {
+ protected:
+  const SafetensorsFile& Write(const std::vector<TensorToWrite>& tensors) {
+    const std::string path = folder_.path("weights.safetensors");
+    EXPECT_TRUE(WriteFile(path, Safetensors(tensors)));
+    auto file = SafetensorsFile::Open(path);
+    EXPECT_THAT(file, IsOk());
+    file_ = std::make_unique<SafetensorsFile>(*std::move(file));
+    return *file_;
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<SafetensorsFile> file_;
+  Checkpoint checkpoint_;
+};
+
+TEST_F(WeightLoaderTest, EveryRowOfALargeMatrixHasItsOwnScale) {
+  constexpr int64_t kRows = 3000;  // 12 MiB
+  // 0x38 is 1 and 0x40 is 2.
+  std::string bytes(kRows * kColumns, '\x38');
+  for (int64_t row = 0; row < kRows; ++row) bytes[row * kColumns + row % kColumns] = '\x40';
+  std::vector<float> scales;
+  for (int64_t row = 0; row < kRows; ++row) scales.push_back(static_cast<float>(row + 1));
+  const SafetensorsFile& file = Write(
+      {{"w", "F8_E4M3", {kRows, kColumns}, bytes}, {"s", "F32", {kRows, 1}, BytesOf(scales)}});
+  checkpoint_.tensors[HeadTensor::kDown] = *file.Find("w");
+  checkpoint_.scales[HeadTensor::kDown] = *file.Find("s");
+  WeightLoader loader(checkpoint_, at::kFloat);
+  const at::Tensor weight = loader.Matrix(HeadTensor::kDown);
+  const at::Tensor numbers = at::arange(1, kRows + 1, at::kFloat);
+  EXPECT_TRUE(at::equal(weight.diagonal(), 2 * numbers));
+  EXPECT_TRUE(at::equal(weight.sum(1), (kColumns + 1) * numbers));
+  EXPECT_THAT(loader.status(), IsOk());
+  EXPECT_EQ(loader.bytes(), 4 * kRows * kColumns);
+}
+
+TEST_F(WeightLoaderTest, StackedMatricesKeepTheirOrder) {
+  constexpr int64_t kRows = 700;  // 11 MiB each
+  std::vector<float> gate(kRows * kColumns, 1.0f), up(kRows * kColumns, 2.0f);
+  gate.back() = 3.0f;
+  const SafetensorsFile& file = Write({{"g", "F32", {kRows, kColumns}, BytesOf(gate)},
+                                       {"u", "F32", {kRows, kColumns}, BytesOf(up)}});
+  checkpoint_.tensors[HeadTensor::kGate] = *file.Find("g");
+  checkpoint_.tensors[HeadTensor::kUp] = *file.Find("u");
+  WeightLoader loader(checkpoint_, at::kBFloat16);
+  const at::Tensor both = loader.Stack({HeadTensor::kGate, HeadTensor::kUp}).to(at::kFloat);
+  ASSERT_EQ(both.sizes(), at::IntArrayRef({2 * kRows, kColumns}));
+  EXPECT_EQ(both[kRows - 1][kColumns - 1].item<float>(), 3.0f);
+  EXPECT_EQ(both.narrow(0, 0, kRows).sum().item<float>(), kRows * kColumns + 2.0f);
+  EXPECT_TRUE(at::equal(both.narrow(0, kRows, kRows), at::full({kRows, kColumns}, 2.0f)));
+}
+
+TEST_F(WeightLoaderTest, ANumberThatIsNoneIsFoundInTheLastBlock) {
+  constexpr int64_t kRows = 700;
+  std::vector<float> values(kRows * kColumns, 1.0f);
+  values.back() = std::numeric_limits<float>::quiet_NaN();
+  const SafetensorsFile& file =
+      Write({{"midlayer.mlp.down_proj.weight", "F32", {kRows, kColumns}, BytesOf(values)}});
+  checkpoint_.tensors[HeadTensor::kDown] = file.tensors()[0];
+  WeightLoader loader(checkpoint_, at::kBFloat16);
+  loader.Matrix(HeadTensor::kDown);
+  ASSERT_THAT(loader.status(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(std::string(loader.status().message()),
+              testing::HasSubstr("midlayer.mlp.down_proj.weight hold NaN"));
+}
+
+}  // namespace
+}  // namespace aerie
