@@ -13,8 +13,10 @@ endif()
 
 find_program(AERIE_CCACHE ccache)
 if(AERIE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Precompiled headers are cacheable only when ccache may ignore their times.
+  # A base folder lets a second checkout build from what the first one compiled. Precompiled headers are cacheable only
+  # when ccache may ignore their times.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${AERIE_CCACHE})
 endif()
 

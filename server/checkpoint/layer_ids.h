@@ -14,7 +14,6 @@
 #include "absl/types/span.h"
 #include "common/wiring.h"
 #include "server/checkpoint/complaints.h"
-#include "server/checkpoint/config_view.h"
 #include "server/checkpoint/sourced.h"
 
 namespace aerie {

@@ -66,6 +66,9 @@ struct ScoredToken {
 // Of one sequence. Empty unless it wanted output.
 struct StepOutput {
   std::vector<ScoredToken> top;  // best first, top_k of them; equal scores: lower id first
+  // False: the scores behind the wanted row are NaN or infinite, and `top` is empty. The hidden
+  // states of this sequence are too large to compute with; the rest of the batch does not feel it.
+  bool finite = true;
 };
 
 // Engine thread only.

@@ -72,6 +72,14 @@ absl::Status DraftRound::TakeOutput(const StepOutput& output, absl::Duration pas
     call_.rows_owner.reset();
     if (call_.k == 0) return absl::OkStatus();
   }
+  if (!output.finite) {
+    return WithReason(
+        absl::InvalidArgumentError(absl::StrCat(
+            "the drafter's scores behind row ", end() - 1 + tree_.size(),
+            " are NaN or infinite; expected hidden states that it can compute with; check where "
+            "they are captured, and open a new session if earlier rows were too large as well")),
+        kReasonNonFinite);
+  }
   AERIE_CHECK(!output.top.empty()) << "the drafter gave no output for a row that wanted it";
   const ScoredToken& best = output.top.front();
   // An id that came out of NaN or infinite logits is noise, and may lie anywhere.

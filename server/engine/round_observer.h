@@ -54,7 +54,8 @@ struct PassRecord {
 struct SessionRecord {
   SessionEnd end = SessionEnd::kClosed;
   AcceptanceRecord acceptance;
-  // From the session's first commit to its last; committed tokens over it are the request's tok/s.
+  // From the commit of the call that brought the first proposal to the last commit; committed
+  // tokens over it are the request's tok/s.
   absl::Duration active;
   int64_t final_tokens = 0;            // committed by the closing call itself
   std::optional<Judgement> judgement;  // of the last proposal, when the closing call brought tokens

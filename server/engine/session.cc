@@ -113,8 +113,10 @@ void Session::CountCommitted(int64_t base, int64_t count, absl::Time now, Settle
   if (count == 0) return;
   const int64_t fresh = std::max<int64_t>(0, base + count - std::max(base, high_water_));
   high_water_ = std::max(high_water_, base + count);
-  if (!first_commit_.has_value()) first_commit_ = now;
   last_commit_ = now;
+  // The clock of a request starts with the call that brings its first proposal: the chunks of a
+  // prompt are no output.
+  if (!drafted_ || !first_commit_.has_value()) first_commit_ = now;
   if (!drafted_) return;
   settlement->committed_tokens = fresh;
   record_.completion_tokens += fresh;

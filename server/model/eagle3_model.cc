@@ -83,9 +83,11 @@ absl::Status SelfTest(Eagle3Model& model) {
     StepSequence sequence{
         slot, row, {&token, 1}, row == 0 ? aux : HiddenRows(), /*wants_output=*/true};
     const auto outputs = model.Step({&sequence, 1}, 1);
-    if (!outputs.ok()) {
+    if (!outputs.ok() || !outputs->at(0).finite) {
+      const std::string why =
+          outputs.ok() ? "its scores are NaN or infinite" : std::string(outputs.status().message());
       status = absl::FailedPreconditionError(absl::StrCat(
-          "drafter ", spec.name, " failed its trial row (", outputs.status().message(),
+          "drafter ", spec.name, " failed its trial row (", why,
           "); expected finite scores; fetch the weights again, or load them with --dtype=float32"));
       break;
     }

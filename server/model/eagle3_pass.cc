@@ -116,15 +116,8 @@ absl::StatusOr<std::vector<StepOutput>> Eagle3Model::Pass(absl::Span<const StepS
       const absl::Span<const float> row = scores.subspan(output_row[i] * vocab, vocab);
       if (tap_) tap_(i, row);
       auto top = TopK(row, top_k, draft_to_target_);
-      if (!top.has_value()) {
-        return absl::InternalError(
-            absl::StrCat("the logits behind row ", batch[i].position + batch[i].tokens.size() - 1,
-                         " of slot ", batch[i].slot,
-                         " are not finite; expected numbers; the hidden states of this sequence "
-                         "are too large for the drafter: check "
-                         "where they are captured"));
-      }
-      outputs[i].top = *std::move(top);
+      outputs[i].finite = top.has_value();
+      if (top.has_value()) outputs[i].top = *std::move(top);
     }
   }
   // Nothing below fails: from here on the rows count.

@@ -336,6 +336,26 @@ TEST(DraftCoreTest, GivesNoTokenThatCameOutOfNonFiniteLogits) {
   }
 }
 
+TEST(DraftCoreTest, RefusesRowsThatTheDrafterCannotComputeWithAndSparesTheRest) {
+  bool poison = false;
+  FakeDraftModelOptions model_options;
+  model_options.after_step = [&](std::vector<StepOutput>& outputs) {
+    if (!std::exchange(poison, false)) return;
+    outputs[0].top.clear();
+    outputs[0].finite = false;
+  };
+  CoreDriver driver({}, model_options);
+  const std::string hurt = driver.OpenSession();
+  const auto first = driver.Draft(MakeDraftCall(hurt, 0, {1, 2}, 3));
+  const auto second = driver.Draft(MakeDraftCall(driver.OpenSession(), 0, {5}, 3));
+  poison = true;
+  driver.RunAll();
+  EXPECT_THAT(first->value(), Refuses(StatusCode::kInvalidArgument, kReasonNonFinite));
+  ASSERT_THAT(second->value(), IsOk());
+  EXPECT_EQ(second->value()->tree, Alone({5}, 3));
+  EXPECT_EQ(driver.Run(MakeDraftCall(hurt, 0, {1, 2}, 3))->tree, Alone({1, 2}, 3));
+}
+
 TEST(DraftCoreTest, AnswersWithoutADraftPastTheContextLimit) {
   EngineOptions options;
   options.max_context = 6;

@@ -155,6 +155,16 @@ TEST(SessionTest, AddsUpItsRecordAndEndsIt) {
   EXPECT_EQ(record.active, absl::Seconds(5));
 }
 
+TEST(SessionTest, LeavesThePromptsChunksOutOfItsActiveTime) {
+  Session session({.id = "s", .max_k = 8});
+  session.Commit(0, {1, 2, 3}, std::nullopt, kStart);
+  session.Commit(3, {4, 5}, std::nullopt, kStart + absl::Seconds(2));
+  session.Propose(Chain({6}));
+  session.Commit(5, {6, 7}, std::nullopt, kStart + absl::Seconds(5));
+  EXPECT_EQ(session.End(SessionEnd::kClosed, {}, kStart + absl::Seconds(9)).active,
+            absl::Seconds(3));
+}
+
 TEST(SessionTest, EndsWithAnUnreportedProposalWhenNoTokensCame) {
   const std::vector<std::pair<SessionEnd, UnreportedReason>> cases = {
       {SessionEnd::kClosed, UnreportedReason::kClosed},

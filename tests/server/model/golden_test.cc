@@ -35,6 +35,12 @@ nlohmann::json Expected() {
 // than 1e-1.
 constexpr float kTolerance = 1e-4f;
 
+// Ends the tap however the test ends: it writes into a local of the test.
+struct TapEnd {
+  DraftModel& model;
+  ~TapEnd() { SetLogitsTap(model, nullptr); }
+};
+
 TEST(GoldenTest, LogitsEqualTheReferenceAtFiveDepths) {
   const auto file = SafetensorsFile::Open(SourcePath("tests/golden/demo_logits.safetensors"));
   ASSERT_THAT(file, IsOk());
@@ -53,6 +59,7 @@ TEST(GoldenTest, LogitsEqualTheReferenceAtFiveDepths) {
   SetLogitsTap(model, [&seen](size_t, absl::Span<const float> row) {
     seen.insert(seen.end(), row.begin(), row.end());
   });
+  const TapEnd tap_end{model};
   float worst = 0.0f;
   for (size_t i = 0; i < slots.size(); ++i) {
     SCOPED_TRACE(absl::StrCat("sequence ", sequences[i], ", slot ", slots[i]));
@@ -70,7 +77,6 @@ TEST(GoldenTest, LogitsEqualTheReferenceAtFiveDepths) {
       EXPECT_NEAR(chain[depth].log_prob, log_probs[i * depths + depth], kTolerance);
     }
   }
-  SetLogitsTap(model, nullptr);
   RecordProperty("largest_difference", absl::StrCat(worst));
   std::cout << "largest difference of a logit: " << worst << "\n";
 }
