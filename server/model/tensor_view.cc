@@ -1,5 +1,6 @@
 #include "server/model/tensor_view.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -83,7 +84,7 @@ absl::Span<const float> Floats(const at::Tensor& tensor) {
 
 at::Tensor Indices(absl::Span<const int64_t> values) {
   at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
-  std::memcpy(tensor.mutable_data_ptr(), values.data(), values.size() * sizeof(int64_t));
+  std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<int64_t>());
   return tensor;
 }
 

@@ -52,7 +52,8 @@ absl::Span<const int32_t> RecordedSequence::RowTokens(int64_t first, int64_t cou
 
 const std::vector<RecordedSequence>& Recording() {
   static const auto* const recording = [] {
-    auto* const file = new SafetensorsFile(
+    // Static as well: the rows are views of it.
+    static const auto* const file = new SafetensorsFile(
         ValueOrDie(SafetensorsFile::Open(SourcePath("tests/golden/eval/recording.safetensors"))));
     std::ifstream json_file(SourcePath("tests/golden/eval/recording.json"));
     const auto json = nlohmann::json::parse(json_file);
