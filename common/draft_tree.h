@@ -12,11 +12,24 @@
 
 namespace aerie {
 
+// The distribution that the children of a node were drawn from: tokens that are not in it had
+// probability 0.
+struct ProposalDistribution {
+  int32_t node = 0;             // the parent; 0: the root
+  std::vector<int32_t> tokens;  // target ids, most likely first
+  std::vector<float> probs;     // sum to 1
+  friend bool operator==(const ProposalDistribution&, const ProposalDistribution&) = default;
+};
+
 struct DraftTree {
   std::vector<int32_t> tokens;   // target ids
   std::vector<int32_t> parents;  // node number of the parent of tokens[i]; parents[i] <= i
   std::vector<float>
       log_probs;  // natural log, of each token given its parent, over the draft vocabulary
+  // Of a sampled proposal, as far as it was asked for. The children of a node are drawn one after
+  // the other without replacement, in the order of their numbers.
+  std::vector<float> chosen_probs;  // of tokens[i] under its parent's whole distribution; or empty
+  std::vector<ProposalDistribution> distributions;  // of every node that has children; or empty
 
   int32_t size() const { return static_cast<int32_t>(tokens.size()); }
   bool empty() const { return tokens.empty(); }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,31 +26,78 @@
 namespace aerie {
 
 struct EngineOptions {
-  int32_t max_k = 16;                  // 1..128: most tokens of one proposal
-  int32_t max_rows_per_call = 4096;    // >= 1
-  int32_t max_sessions = 1024;         // >= 1
-  int32_t max_queued = 1024;           // calls that wait for their first pass; >= 1
-  int32_t max_context = 8192;          // rows of one session; >= 1
-  int32_t max_rows_per_pass = 512;     // extend rows of one pass, over all sessions; >= 1
-  int32_t max_sessions_per_pass = 64;  // >= 1
+  int32_t max_k = 16;                   // 1..128: most tokens of one proposal
+  int32_t max_rows_per_call = 4096;     // >= 1
+  int32_t max_sessions = 1024;          // >= 1
+  int32_t max_queued = 1024;            // calls that wait for their first pass; >= 1
+  int32_t max_context = 8192;           // rows of one session; >= 1
+  int32_t max_rows_per_pass = 512;      // extend rows of one pass, over all sessions; >= 1
+  int32_t max_sessions_per_pass = 64;   // >= 1
+  int32_t max_sessions_per_client = 0;  // 0: as many as there may be
+  int32_t max_queued_per_client = 0;    // 0: as many as there may be
+  std::map<std::string, int32_t> client_weights;  // share of a pass's rows; 1..1000, others: 1
   absl::Duration session_lease =
       absl::Minutes(10);  // idle time after which a session is closed; > 0
+  // Rows past sink + window of a session are dropped from its draft KV; 0: none ever is.
+  int32_t draft_window = 0;
+  int32_t draft_sink = 4;  // rows at the start that a window keeps
 
   // INVALID_ARGUMENT that names the flag and the value.
   absl::Status Validate() const;
 };
 
+// A dynamic draft tree: at each of `depth` levels the top_k most likely nodes of the level are
+// expanded by top_k children each, and of all of them the total_tokens most likely are proposed.
+// depth = 1 .. , top_k = 2 .. , depth <= total_tokens <= top_k + (depth - 1) * top_k * top_k; at
+// temperature > 0, where nothing may be dropped after it was drawn, <= depth * top_k.
+struct TreeShape {
+  int32_t depth = 0;
+  int32_t top_k = 0;
+  int32_t total_tokens = 0;
+  friend bool operator==(const TreeShape&, const TreeShape&) = default;
+};
+
+// What comes back of the distributions that drafts were drawn from.
+enum class ProposalProbs {
+  kNone,
+  kChosen,  // of each token its own probability
+  kTopM,    // of each node that has children the whole distribution, which has top_m entries
+};
+
 struct SessionOptions {
-  int32_t max_k = 0;  // 0: the engine's, which is also the most that is given
+  int32_t max_k = 0;              // 0: the engine's, which is also the most that is given
+  std::optional<TreeShape> tree;  // unset: a chain
+  // 0: the most likely tokens. Above: tokens are drawn from q = softmax(logits / temperature) over
+  // the top_m most likely, renormalised.
+  float temperature = 0.0f;
+  int32_t top_m = 0;  // 0: the engine's default of 64, or the whole draft vocabulary if smaller
+  uint64_t seed = 0;  // equal seeds, rows and calls give equal draws, whatever else is batched
+  ProposalProbs probs = ProposalProbs::kNone;  // other than kNone only at temperature > 0
+  bool adaptive_k = false;  // each call's k is a limit; the engine chooses at most that
+  // The rows before it are never sent: the target had them in a cache of its own. They count for
+  // positions, and drafts are made without them.
+  int64_t start = 0;
+  // Begins with the first fork_length rows of this session, sharing their pages. Empty: fresh.
+  std::string fork_of;
+  int64_t fork_length = 0;
+  std::string client;  // whose quota and share; empty: the nameless client's
 };
 
 struct OpenResult {
   std::string session_id;
   int32_t max_k = 0;  // in force
   absl::Duration lease;
+  int64_t length = 0;  // start, or fork_length
+  int32_t top_m = 0;   // in force; 0 at temperature 0
 };
 
-enum class NoDraftReason { kNone, kNotAsked, kContextLimit, kDeadline };
+enum class NoDraftReason {
+  kNone,
+  kNotAsked,
+  kContextLimit,
+  kDeadline,
+  kNotWorthwhile,  // adaptive k chose fewer
+};
 
 // One draft call. What needs no session (a known dtype, no NaN) has been checked by the caller.
 struct DraftCall {
@@ -61,7 +109,10 @@ struct DraftCall {
   std::shared_ptr<const void>
       rows_owner;  // keeps the bytes of `rows` alive; let go once they are read
   int32_t k = 0;
-  std::optional<int32_t> accepted;            // what the worker counted
+  std::optional<int32_t> accepted;  // what the worker counted
+  // What the target's last verification took, over how many draft tokens; both or neither.
+  std::optional<absl::Duration> verify_time;
+  int32_t verify_tokens = 0;
   absl::Time arrival = absl::InfinitePast();  // unset: when the engine takes the call
   absl::Time deadline = absl::InfiniteFuture();
   std::shared_ptr<const CancelFlag> cancel;  // may be null
@@ -71,10 +122,23 @@ struct DraftTiming {
   absl::Duration queue, extend, step, total;
 };
 
+enum class ProposalMethod { kGreedyChain, kSampledChain, kGreedyTree, kSampledTree };
+
+// Why adaptive k chose what it chose. All times are the session's running estimates.
+struct KChoice {
+  int32_t k = 0;
+  float expected_tokens = 0.0f;  // committed by the round, bonus included
+  absl::Duration draft_time;     // of the round's draft
+  absl::Duration verify_time;
+  bool exploring = false;  // chosen to learn, not because it promised most
+};
+
 struct DraftResult {
   uint64_t seq = 0;
   int64_t length = 0;
   DraftTree tree;
+  ProposalMethod method = ProposalMethod::kGreedyChain;
+  std::optional<KChoice> k_choice;  // of a session with adaptive_k
   NoDraftReason no_draft_reason = NoDraftReason::kNone;
   std::optional<int32_t> accepted;  // of the previous proposal
   DraftTiming timing;
