@@ -49,6 +49,7 @@ struct KvUsage {
   int64_t pages_total = 0;
   int64_t pages_used = 0;
   int64_t pages_shared = 0;  // of the used ones, by more than one session
+  friend bool operator==(const KvUsage&, const KvUsage&) = default;
 };
 
 // One pass of the model.
