@@ -18,9 +18,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/acceptance_record.h"
+#include "common/adaptive_k.h"
 #include "common/draft_tree.h"
 #include "common/hidden_rows.h"
 #include "common/manifest.h"
+#include "common/session_options.h"
 #include "server/engine/cancel_flag.h"
 
 namespace aerie {
@@ -44,43 +46,6 @@ struct EngineOptions {
 
   // INVALID_ARGUMENT that names the flag and the value.
   absl::Status Validate() const;
-};
-
-// A dynamic draft tree: at each of `depth` levels the top_k most likely nodes of the level are
-// expanded by top_k children each, and of all of them the total_tokens most likely are proposed.
-// depth = 1 .. , top_k = 2 .. , depth <= total_tokens <= top_k + (depth - 1) * top_k * top_k; at
-// temperature > 0, where nothing may be dropped after it was drawn, <= depth * top_k.
-struct TreeShape {
-  int32_t depth = 0;
-  int32_t top_k = 0;
-  int32_t total_tokens = 0;
-  friend bool operator==(const TreeShape&, const TreeShape&) = default;
-};
-
-// What comes back of the distributions that drafts were drawn from.
-enum class ProposalProbs {
-  kNone,
-  kChosen,  // of each token its own probability
-  kTopM,    // of each node that has children the whole distribution, which has top_m entries
-};
-
-struct SessionOptions {
-  int32_t max_k = 0;              // 0: the engine's, which is also the most that is given
-  std::optional<TreeShape> tree;  // unset: a chain
-  // 0: the most likely tokens. Above: tokens are drawn from q = softmax(logits / temperature) over
-  // the top_m most likely, renormalised.
-  float temperature = 0.0f;
-  int32_t top_m = 0;  // 0: the engine's default of 64, or the whole draft vocabulary if smaller
-  uint64_t seed = 0;  // equal seeds, rows and calls give equal draws, whatever else is batched
-  ProposalProbs probs = ProposalProbs::kNone;  // other than kNone only at temperature > 0
-  bool adaptive_k = false;  // each call's k is a limit; the engine chooses at most that
-  // The rows before it are never sent: the target had them in a cache of its own. They count for
-  // positions, and drafts are made without them.
-  int64_t start = 0;
-  // Begins with the first fork_length rows of this session, sharing their pages. Empty: fresh.
-  std::string fork_of;
-  int64_t fork_length = 0;
-  std::string client;  // whose quota and share; empty: the nameless client's
 };
 
 struct OpenResult {
@@ -124,15 +89,6 @@ struct DraftTiming {
 
 enum class ProposalMethod { kGreedyChain, kSampledChain, kGreedyTree, kSampledTree };
 
-// Why adaptive k chose what it chose. All times are the session's running estimates.
-struct KChoice {
-  int32_t k = 0;
-  float expected_tokens = 0.0f;  // committed by the round, bonus included
-  absl::Duration draft_time;     // of the round's draft
-  absl::Duration verify_time;
-  bool exploring = false;  // chosen to learn, not because it promised most
-};
-
 struct DraftResult {
   uint64_t seq = 0;
   int64_t length = 0;
@@ -142,6 +98,7 @@ struct DraftResult {
   NoDraftReason no_draft_reason = NoDraftReason::kNone;
   std::optional<int32_t> accepted;  // of the previous proposal
   DraftTiming timing;
+  TreeExtras extras;  // the session's, for who encodes the tree
 };
 
 using OpenDone = absl::AnyInvocable<void(absl::StatusOr<OpenResult>)>;

@@ -12,8 +12,9 @@ namespace aerie {
 
 // The outcome of one proposal: what the target kept of it.
 struct Judgement {
-  int32_t proposed = 0;
-  int32_t accepted = 0;                    // 0..proposed
+  int32_t proposed = 0;                    // nodes
+  int32_t depth = 0;                       // levels: `proposed` of a chain
+  int32_t accepted = 0;                    // the length of the path that was kept; 0..depth
   std::optional<int32_t> worker_accepted;  // what the worker reported, when it did
 };
 
@@ -48,6 +49,7 @@ struct KvUsage {
   int64_t pages_total = 0;
   int64_t pages_used = 0;
   int64_t pages_shared = 0;  // of the used ones, by more than one session
+  friend bool operator==(const KvUsage&, const KvUsage&) = default;
 };
 
 // One pass of the model.

@@ -17,6 +17,9 @@ from aerie_draft._proto import draft_pb2
 class Session:
     width: int
     dtype: int
+    start: int = 0  # the first row; tokens and rows are of it and those behind it
+    evicted: bool = False
+    options: draft_pb2.SessionOptions | None = None
     tokens: list[int] = dataclasses.field(default_factory=list)
     rows: list[bytes] = dataclasses.field(default_factory=list)
     proposed: tuple[int, list[int]] | None = None
@@ -25,6 +28,10 @@ class Session:
     record: draft_pb2.AcceptanceRecord = dataclasses.field(
         default_factory=draft_pb2.AcceptanceRecord
     )
+
+    @property
+    def length(self) -> int:
+        return self.start + len(self.tokens)
 
     def array(self) -> np.ndarray:
         """Rows as [rows, width] of float32 (from bf16 words)."""

@@ -11,10 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 
+from aerie_draft.availability import Availability
 from aerie_draft.client import DraftClient
 from aerie_draft.dtypes import DType
 from aerie_draft.greedy import cut, verify_chain
-from aerie_draft.sequence import Availability, DraftedSequence
+from aerie_draft.options import SessionOptions
+from aerie_draft.sequence import DraftedSequence
 from aerie_draft.transformers.report import Round, Summary
 from aerie_draft.transformers.target import CachedTarget
 from aerie_draft.values import Manifest
@@ -114,7 +116,11 @@ class TargetWorker:
     ) -> Generation:
         """Greedy decoding with drafts. `eos_ids` None: the tokenizer's; empty: never stop early."""
         sequence = DraftedSequence(
-            self._client, self.manifest, self.availability, self.k, self._timeout
+            self._client,
+            self.manifest,
+            self.availability,
+            SessionOptions(max_k=self.k),
+            timeout=self._timeout,
         )
         return self._start(prompt_ids, max_new_tokens, eos_ids, sequence)
 
