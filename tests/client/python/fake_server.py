@@ -12,7 +12,7 @@ from concurrent import futures
 
 import grpc
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
-from fake_session import Session, judge
+from fake_session import as_tree, Session, judge
 
 # Given the tokens of the rows (positions 1 ..) and k, the tokens to propose.
 Drafter = Callable[[Sequence[int], int], Sequence[int]]
@@ -222,16 +222,22 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         if accepted is not None:
             response.accepted = accepted
         tokens = list(self.drafter(session.tokens, request.k)) if request.k else []
-        response.tree.token_ids.extend(tokens)
-        response.tree.parents.extend(range(len(tokens)))
-        response.tree.log_probs.extend([-0.5] * len(tokens))
-        response.tree.positions.extend(session.length + 1 + i for i in range(len(tokens)))
+        parents = list(range(len(tokens)))
+        levels = list(parents)
         response.method = draft_pb2.PROPOSAL_METHOD_GREEDY_CHAIN
+        if session.options is not None and session.options.HasField("tree"):
+            tokens, parents = as_tree(tokens, request.k)
+            levels = [i // 2 for i in range(len(tokens))]
+            response.method = draft_pb2.PROPOSAL_METHOD_GREEDY_TREE
+        response.tree.token_ids.extend(tokens)
+        response.tree.parents.extend(parents)
+        response.tree.log_probs.extend([-0.5] * len(tokens))
+        response.tree.positions.extend(session.length + 1 + level for level in levels)
         response.timing.total.nanos = 250_000
         if request.k == 0:
             response.no_draft_reason = draft_pb2.NO_DRAFT_REASON_NOT_ASKED
         self.decorate(response)
-        session.proposed = (len(session.tokens), tokens) if tokens else None
+        session.proposed = (len(session.tokens), tokens, parents) if tokens else None
         session.record.num_spec_tokens = max(session.record.num_spec_tokens, len(tokens))
         session.seq, session.stored = request.seq, response
         return response
