@@ -162,7 +162,7 @@ void AddKvFlags(TableBuilder& table) {
   table.Add("kv-memory", "BYTES",
             "Bytes of draft KV of all sessions together; what has been idle longest makes room.",
             "1GiB", ReadBytes, [](Options& o) -> int64_t& { return o.kv.memory_bytes; });
-  table.Int("kv-page-rows", "Rows of one page of it, 1..4096.",
+  table.Int("kv-page-rows", "Rows of one page of it, 1..1024.",
             [](Options& o) -> int32_t& { return o.kv.page_rows; });
   table.Int("draft-window",
             "Rows that a draft looks back on, beside the first ones (--draft-sink); 0: all.",

@@ -1,8 +1,6 @@
 #include "server/config/options.h"
 
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
@@ -13,7 +11,7 @@ namespace {
 
 constexpr int32_t kMostThreads = 1024;
 constexpr int64_t kLeastKvBytes = int64_t{1} << 20;
-constexpr int32_t kMostPageRows = 4096;
+constexpr int32_t kMostPageRows = 1024;
 
 absl::Status Missing(const char* flag, const char* what) {
   return absl::InvalidArgumentError(
@@ -122,26 +120,6 @@ absl::Status Options::CheckSink() const {
                      "visible; give --draft-window, or leave --draft-sink out"));
   }
   return absl::OkStatus();
-}
-
-absl::Status Options::CheckStoreHoldsASession(const KvStore& store) const {
-  const int64_t rows = int64_t{store.num_pages} * store.page_rows;
-  const bool windowed = engine.draft_window > 0;
-  // A session's rows and the draft behind them; with a window the rows of a pass come in whole
-  // before the oldest leave.
-  int64_t needed = engine.max_context;
-  if (windowed) {
-    needed = std::min<int64_t>(
-        needed, int64_t{engine.draft_sink} + engine.draft_window + engine.max_rows_per_pass);
-  }
-  needed += engine.max_k;
-  if (rows >= needed) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--kv-memory ", kv.memory_bytes, " holds ", rows, " rows of ",
-      store.page_bytes / store.page_rows, " bytes, but --max-context ", engine.max_context,
-      windowed ? absl::StrCat(" with --draft-window ", engine.draft_window) : std::string(),
-      " lets one session need ", needed, "; expected room for one session at least; raise ",
-      "--kv-memory to ", needed * (store.page_bytes / store.page_rows), " or lower --max-context"));
 }
 
 void Options::LimitRowsToMessage(int64_t row_width) {

@@ -47,7 +47,7 @@ struct ComputeOptions {
 // The store of draft KV.
 struct KvOptions {
   int64_t memory_bytes = int64_t{1} << 30;  // of all sessions together; >= 1 MiB
-  int32_t page_rows = 16;                   // of one page, 1..4096
+  int32_t page_rows = 16;                   // of one page, 1..1024
 
   absl::Status Validate() const;
 };
@@ -79,10 +79,6 @@ struct Options {
   std::vector<Setting> settings;
 
   absl::Status Validate() const;
-
-  // INVALID_ARGUMENT, with the flags that contradict each other, unless `store`, which the drafter
-  // has made of --kv-memory, holds one session as long as a session may get.
-  absl::Status CheckStoreHoldsASession(const KvStore& store) const;
 
   // Lowers engine.max_rows_per_call to the rows of `row_width` elements that one message holds, and
   // says so in `settings`: a client that keeps to GetServerInfo's limits never meets the other one.

@@ -149,6 +149,7 @@ bool DraftCore::AnswerWithoutPass(const DraftCall& call, Session* session, Draft
   observer_->OnRound(record);
   result.seq = call.seq;
   result.length = session->length();
+  result.extras = session->options().extras;
   if (settlement.judgement.has_value()) result.accepted = settlement.judgement->accepted;
   result.timing.queue = record.queue_wait;
   result.timing.total = record.total;

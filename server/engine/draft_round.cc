@@ -167,6 +167,7 @@ DraftResult DraftRound::Finish(absl::Time now, RoundRecord* record) {
   result.seq = call_.seq;
   result.length = session_->length();
   result.method = MethodOf(session_->options());
+  result.extras = session_->options().extras;
   if (settlement.judgement.has_value()) result.accepted = settlement.judgement->accepted;
   result.timing = timing_;
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "common/check.h"
 #include "common/rpc/codec.h"
+#include "common/rpc/tree_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/transport/server_info.h"
@@ -71,8 +73,9 @@ InProcessServer::InProcessServer(InProcessOptions options) : service_(options.li
   if (!options.serve) return;
   service_.Serve(
       {.engine = engine_.get(),
-       .info = BuildServerInfo(engine_->spec(), options.engine, options.limits.max_message_bytes,
-                               {"1.2.3", "abc", "g++", "none"}, {{"max_k", "16", "default"}}),
+       .info = BuildServerInfo(engine_->spec(), model_->kv_store(), options.engine,
+                               options.limits.max_message_bytes, {"1.2.3", "abc", "g++", "none"},
+                               {{"max_k", "16", "default"}}),
        .round_observer = &observer_,
        .rpc_observer = &rpcs_});
   server_->SetServing(true);
@@ -80,6 +83,16 @@ InProcessServer::InProcessServer(InProcessOptions options) : service_(options.li
 
 // Calls first, then the engine that they use.
 InProcessServer::~InProcessServer() { server_->Shutdown(absl::InfinitePast()); }
+
+int64_t InProcessServer::UsedPages() {
+  // The engine's thread takes what it is told one after the other.
+  absl::Notification reached;
+  engine_->Close("no such session", {}, SessionEnd::kClosed,
+                 [&reached](absl::StatusOr<AcceptanceRecord>) { reached.Notify(); });
+  reached.WaitForNotification();
+  const std::vector<KvUsage> usages = observer_.kv_usages();
+  return usages.empty() ? 0 : usages.back().pages_used;
+}
 
 std::shared_ptr<grpc::Channel> InProcessServer::NewChannel() const {
   grpc::ChannelArguments arguments;

@@ -65,6 +65,8 @@ class InProcessServer {
   FakeDraftModel& model() { return *model_; }
   RecordingObserver& observer() { return observer_; }
   RecordingRpcObserver& rpcs() { return rpcs_; }
+  // Pages of draft KV that sessions hold, once the engine has done what it was told so far.
+  int64_t UsedPages();
 
  private:
   RecordingObserver observer_;
