@@ -63,12 +63,10 @@ FixedK BestFixedK(const std::vector<Stretch>& stretches, int32_t max_k) {
   return best;
 }
 
-Outcome RunSession(const std::vector<Stretch>& stretches, int32_t max_k, uint32_t seed) {
+void RunSession(const std::vector<Stretch>& stretches, int32_t max_k, uint32_t seed,
+                Outcome* outcome) {
   Luck luck(seed);
   AdaptiveK adaptive;
-  Outcome outcome;
-  double milliseconds = 0;
-  int64_t tokens = 0;
   for (const Stretch& stretch : stretches) {
     const DraftLoad& load = stretch.load;
     for (int64_t committed = 0; committed < stretch.tokens;) {
@@ -82,17 +80,14 @@ Outcome RunSession(const std::vector<Stretch>& stretches, int32_t max_k, uint32_
       adaptive.ObserveDraft(k, absl::Milliseconds(extend), absl::Milliseconds(steps));
       adaptive.ObserveVerify(absl::Milliseconds(verify), k);
       if (k > 0) adaptive.ObserveProposal(k, accepted);
-      milliseconds += extend + steps + verify;
       committed += accepted + 1;
-      tokens += accepted + 1;
-      ++outcome.rounds;
-      outcome.exploring += choice.exploring ? 1 : 0;
-      outcome.mean_k += k;
+      outcome->tokens += accepted + 1;
+      outcome->milliseconds += extend + steps + verify;
+      ++outcome->rounds;
+      outcome->exploring += choice.exploring ? 1 : 0;
+      outcome->drafted_tokens += k;
     }
   }
-  outcome.goodput = static_cast<double>(tokens) / milliseconds;
-  outcome.mean_k /= static_cast<double>(outcome.rounds);
-  return outcome;
 }
 
 }  // namespace aerie

@@ -40,15 +40,25 @@ struct Stretch {
 };
 FixedK BestFixedK(const std::vector<Stretch>& stretches, int32_t max_k);
 
+// What sessions came to. Sums, so that short sessions add up without a bias: the mean of their
+// goodputs would favour the lucky ones.
 struct Outcome {
-  double goodput = 0;
+  int64_t tokens = 0;
+  double milliseconds = 0;
   int64_t rounds = 0;
-  int64_t exploring = 0;  // of the rounds
-  double mean_k = 0;
+  int64_t exploring = 0;       // of the rounds
+  int64_t drafted_tokens = 0;  // the k of all rounds
+
+  double Goodput() const { return static_cast<double>(tokens) / milliseconds; }
+  double MeanK() const { return static_cast<double>(drafted_tokens) / static_cast<double>(rounds); }
+  double ExploringPart() const {
+    return static_cast<double>(exploring) / static_cast<double>(rounds);
+  }
 };
 
 // A session under AdaptiveK. Measured times scatter by 15 %, and every hundredth measurement is a
 // hiccup of four times as long.
-Outcome RunSession(const std::vector<Stretch>& stretches, int32_t max_k, uint32_t seed);
+void RunSession(const std::vector<Stretch>& stretches, int32_t max_k, uint32_t seed,
+                Outcome* outcome);
 
 }  // namespace aerie
