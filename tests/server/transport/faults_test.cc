@@ -151,10 +151,36 @@ TEST(FaultsTest, AMessageThatIsNoMessageEndsItsOwnStreamAloneWithItsSessions) {
   ASSERT_TRUE(broken.Read(&reply));
   broken.Send("\xff\xff\xff\xff no message of anybody's");
   EXPECT_FALSE(broken.Read(&reply));
-  EXPECT_FALSE(broken.Finish().ok());
+  EXPECT_THAT(rpc::FromGrpcStatus(broken.Finish()),
+              Refuses(absl::StatusCode::kInvalidArgument, kReasonRequestInvalid));
+  EXPECT_THAT(server.observer().rejected(), ::testing::ElementsAre(RejectReason::kShape));
   server.observer().WaitForEnded(1);
   EXPECT_EQ(server.observer().last_ended().end, SessionEnd::kStreamClosed);
   healthy.ExpectRightDraft(&bystander, 1, 4);
+}
+
+TEST(FaultsTest, WhatWasAskedBeforeAMessageThatIsNoneIsStillAnswered) {
+  Gate gate;
+  InProcessOptions options;
+  options.model.before_step = gate.Hook();
+  InProcessServer server(options);
+  TestSequence sequence(1);
+  OpenUnary(server.stub(), &sequence);
+  BytesStream stream(server);
+  gate.Close();
+  v1::DraftStreamRequest draft;
+  draft.set_id(4);
+  *draft.mutable_draft() = sequence.NextRequest(3, 2);
+  stream.Send(draft.SerializeAsString());
+  gate.WaitUntilReached();
+  stream.Send("\xff\xff\xff\xff");
+  gate.Open();
+  grpc::ByteBuffer reply;
+  ASSERT_TRUE(stream.Read(&reply));
+  EXPECT_FALSE(stream.Read(&reply));
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  sequence.Commit(3);
+  ExpectRightDraft(server.stub(), &sequence, 1, 2);
 }
 
 TEST(FaultsTest, AUnaryMessageThatIsNoMessageIsRefused) {
