@@ -10,9 +10,9 @@ namespace {
 
 // The part of the time that each kind of probe may cost beyond what the best k would have taken for
 // the same tokens.
-constexpr double kPart = 0.004;
+constexpr double kPart = 0.003;
 // Rounds from one probe to the next, however cheap it looks.
-constexpr int kLeastRoundsBetweenProbes = 3;
+constexpr int kLeastRoundsBetweenProbes = 5;
 
 }  // namespace
 

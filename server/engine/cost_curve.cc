@@ -10,8 +10,12 @@ namespace {
 
 // What was measured at one k loses so much weight with every measurement at another.
 constexpr double kKept = 0.99;
+// But not below so many measurements: better an old one than a line from far away.
+constexpr double kLeastWeight = 0.05;
+// And so much when the measurements at another show that everything changed.
+constexpr double kKeptAtChange = 0.1;
 // How far from k a measurement counts half.
-constexpr double kReach = 1.5;
+constexpr double kReach = 0.7;
 // Pulls a slope of which little is known towards 0.
 constexpr double kFlatness = 0.2;
 // A line may point below anything that was measured, but not this far.
@@ -21,20 +25,37 @@ constexpr double kUsual = 3;
 
 }  // namespace
 
-void RecentAverage::Add(double value) {
-  if (weight_ >= kUsual && value_ > 0) {
-    value = std::clamp(value, value_ / kLargestJump, value_ * kLargestJump);
+bool RecentAverage::Add(double value) {
+  bool begins_anew = false;
+  if (weight_ >= kUsual) {
+    const int surprise = value > value_ * kUsualFactor ? 1 : value < value_ / kUsualFactor ? -1 : 0;
+    begins_anew = surprise != 0 && surprise == surprise_;
+    if (begins_anew) {
+      weight_ = 0;
+    } else if (surprise != 0) {
+      value = surprise > 0 ? value_ * kUsualFactor : value_ / kUsualFactor;
+    }
+    surprise_ = surprise;
   }
   weight_ = std::min(weight_ + 1, kMemory);
   value_ += (value - value_) / weight_;
+  return begins_anew;
+}
+
+void RecentAverage::Forget(double kept, double least) {
+  weight_ = std::max(weight_ * kept, std::min(weight_, least));
 }
 
 void CostCurve::Observe(int32_t k, double cost) {
   AERIE_CHECK(k >= 0 && cost >= 0) << "cost " << cost << " at " << k;
   averages_.resize(std::max(averages_.size(), static_cast<size_t>(k) + 1));
   if (!Measured(k)) ++places_;
-  for (RecentAverage& average : averages_) average.Forget(kKept);
-  averages_[static_cast<size_t>(k)].Add(cost);
+  RecentAverage& measured = averages_[static_cast<size_t>(k)];
+  const bool changed = measured.Add(cost);
+  for (RecentAverage& average : averages_) {
+    if (&average != &measured)
+      changed ? average.Forget(kKeptAtChange, 0) : average.Forget(kKept, kLeastWeight);
+  }
 }
 
 bool CostCurve::Measured(int32_t k) const {

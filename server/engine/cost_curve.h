@@ -10,22 +10,26 @@
 
 namespace aerie {
 
-// An average of which about the last `kMemory` measurements matter, and in which a hiccup of the
-// machine counts as no more than kLargestJump times what is usual.
+// An average of which about the last `kMemory` measurements matter. One measurement far from it is
+// taken for a hiccup of the machine and counts only as far as `kUsualFactor` goes; two in a row on
+// the same side are taken for a change, and the average begins anew.
 class RecentAverage {
  public:
   static constexpr double kMemory = 24;
-  static constexpr double kLargestJump = 3;
+  static constexpr double kUsualFactor = 1.6;
 
-  void Add(double value);
+  // True: it began anew.
+  bool Add(double value);
   bool known() const { return weight_ > 0; }
   double value() const { return value_; }
   double weight() const { return weight_; }  // measurements that it stands for, 0..kMemory
-  void Forget(double kept) { weight_ *= kept; }
+  // Weighs `kept` of what it did, but no less than `least` if it weighed that much.
+  void Forget(double kept, double least);
 
  private:
   double value_ = 0;
   double weight_ = 0;
+  int surprise_ = 0;  // of the last measurement: -1 below, 1 above, 0 as usual
 };
 
 class CostCurve {
