@@ -182,6 +182,10 @@ void EncodeAcceptanceRecord(const AcceptanceRecord& record, v1::AcceptanceRecord
   for (const int64_t count : record.acceptance_histogram) {
     out->add_acceptance_histogram(static_cast<uint64_t>(count));
   }
+  out->clear_depth_histogram();
+  for (const int64_t count : record.depth_histogram) {
+    out->add_depth_histogram(static_cast<uint64_t>(count));
+  }
   out->set_num_accepted_draft_tokens(static_cast<uint64_t>(record.accepted_draft_tokens));
   out->set_num_draft_tokens(static_cast<uint64_t>(record.draft_tokens));
   out->set_num_spec_steps(static_cast<uint64_t>(record.spec_steps));
@@ -194,6 +198,9 @@ AcceptanceRecord DecodeAcceptanceRecord(const v1::AcceptanceRecord& record) {
   AcceptanceRecord out;
   for (const uint64_t count : record.acceptance_histogram()) {
     out.acceptance_histogram.push_back(static_cast<int64_t>(count));
+  }
+  for (const uint64_t count : record.depth_histogram()) {
+    out.depth_histogram.push_back(static_cast<int64_t>(count));
   }
   out.accepted_draft_tokens = static_cast<int64_t>(record.num_accepted_draft_tokens());
   out.draft_tokens = static_cast<int64_t>(record.num_draft_tokens());

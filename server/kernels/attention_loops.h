@@ -143,101 +143,159 @@ AERIE_INLINE void AttendMany(const AttentionArgs& args, const QueryBlock& block,
   }
 }
 
-// scores[i] = query . keys[i], for kRows rows.
-template <int W, int kRows, typename T>
-AERIE_INLINE void DotTile(const float* query, const T* keys, int64_t width, float scale,
-                          float* scores) {
+// scores[q * stride + r] = queries[q] . keys[r], for kQueries queries and kRows rows.
+template <int W, int kQueries, int kRows, typename T>
+AERIE_INLINE void DotTile(const float* const* queries, const T* keys, int64_t width, float scale,
+                          float* scores, int64_t stride) {
   using V = Vector<W>;
-  typename V::Floats sums[kRows] = {};
+  typename V::Floats sums[kQueries * kRows] = {};
   int64_t d = 0;
   for (; d + W <= width; d += W) {
-    const typename V::Floats part = V::Load(query + d);
+    typename V::Floats parts[kRows];
+#pragma GCC unroll 2
+    for (int r = 0; r < kRows; ++r) parts[r] = V::Load(keys + r * width + d);
 #pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) sums[i] += part * V::Load(keys + i * width + d);
+    for (int q = 0; q < kQueries; ++q) {
+      const typename V::Floats query = V::Load(queries[q] + d);
+#pragma GCC unroll 2
+      for (int r = 0; r < kRows; ++r) sums[q * kRows + r] += query * parts[r];
+    }
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < kRows; ++i) {
-    float sum = Sum(sums[i]);
-    for (int64_t rest = d; rest < width; ++rest)
-      sum += query[rest] * AsFloat(keys[i * width + rest]);
-    scores[i] = sum * scale;
+  for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 2
+    for (int r = 0; r < kRows; ++r) {
+      float sum = Sum(sums[q * kRows + r]);
+      for (int64_t rest = d; rest < width; ++rest)
+        sum += queries[q][rest] * AsFloat(keys[r * width + rest]);
+      scores[q * stride + r] = sum * scale;
+    }
   }
 }
 
-// out[d] += sum over r of weights[r] * values[r][d], for kVectors vectors of channels.
-template <int W, int kVectors, typename T>
-AERIE_INLINE void WeighTile(const float* weights, const T* values, int64_t width, int64_t rows,
-                            float* out) {
+// outs[q][d] += sum over r of weights[q * stride + r] * values[r][d], for kVectors vectors of
+// channels.
+template <int W, int kQueries, int kVectors, typename T>
+AERIE_INLINE void WeighTile(const float* weights, int64_t stride, const T* values, int64_t width,
+                            int64_t rows, float* const* outs, int64_t first) {
   using V = Vector<W>;
-  typename V::Floats sums[kVectors];
+  typename V::Floats sums[kQueries * kVectors];
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectors; ++i) sums[i] = V::Load(out + i * W);
+  for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 2
+    for (int i = 0; i < kVectors; ++i) sums[q * kVectors + i] = V::Load(outs[q] + first + i * W);
+  }
   for (int64_t r = 0; r < rows; ++r) {
+    typename V::Floats parts[kVectors];
+#pragma GCC unroll 2
+    for (int i = 0; i < kVectors; ++i) parts[i] = V::Load(values + r * width + first + i * W);
 #pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) sums[i] += V::Load(values + r * width + i * W) * weights[r];
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 2
+      for (int i = 0; i < kVectors; ++i)
+        sums[q * kVectors + i] += parts[i] * weights[q * stride + r];
+    }
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectors; ++i) V::Store(sums[i], out + i * W);
-}
-
-template <int W, typename T>
-AERIE_INLINE void Weigh(const float* weights, const T* values, int64_t width, int64_t rows,
-                        float* out) {
-  int64_t d = 0;
-  for (; d + 4 * W <= width; d += 4 * W) WeighTile<W, 4>(weights, values + d, width, rows, out + d);
-  for (; d + W <= width; d += W) WeighTile<W, 1>(weights, values + d, width, rows, out + d);
-  for (; d < width; ++d) {
-    for (int64_t r = 0; r < rows; ++r) out[d] += AsFloat(values[r * width + d]) * weights[r];
+  for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 2
+    for (int i = 0; i < kVectors; ++i) V::Store(sums[q * kVectors + i], outs[q] + first + i * W);
   }
 }
 
-// One query after the other: a vector holds channels, or scores, of one.
-template <int W, typename T>
-AERIE_INLINE void AttendFew(const AttentionArgs& args, const QueryBlock& block, int64_t rows,
-                            AttentionScratch& scratch) {
+// kQueries queries that read every row together: a vector holds channels, or scores, of one.
+// `scores` [kQueries, stride], of which every row belongs to a seen row or holds kUnseen.
+template <int W, int kQueries, typename T>
+AERIE_INLINE void AttendTogether(const AttentionArgs& args, int64_t first,
+                                 const std::vector<RowChunk>& chunks, float* scores,
+                                 int64_t stride) {
   using V = Vector<W>;
   using Floats = typename V::Floats;
   const PagedRows& kv = args.kv;
-  const int64_t padded = (rows + W - 1) / W * W;
-  scratch.floats.assign(block.count * padded, kUnseen);
-  for (const RowChunk& chunk : scratch.chunks) {
+  const float* queries[kQueries];
+  float* outs[kQueries];
+  for (int q = 0; q < kQueries; ++q) {
+    queries[q] = QueryAt(args, first + q);
+    outs[q] = OutAt(args, first + q);
+    std::fill(outs[q], outs[q] + kv.value_dim, 0.0f);
+  }
+  for (const RowChunk& chunk : chunks) {
     const int64_t count = chunk.rows.end - chunk.rows.begin;
     const T* const keys = RowsAt<T>(kv.keys, kv.key_dim, kv, chunk.rows.begin);
-    for (int64_t q = 0; q < block.count; ++q) {
-      const float* const query = QueryAt(args, block.first + q);
-      float* const own = scratch.floats.data() + q * padded + chunk.scores;
-      int64_t r = 0;
-      for (; r + 4 <= count; r += 4)
-        DotTile<W, 4>(query, keys + r * kv.key_dim, kv.key_dim, args.scale, own + r);
-      for (; r < count; ++r)
-        DotTile<W, 1>(query, keys + r * kv.key_dim, kv.key_dim, args.scale, own + r);
-      const SeenRows& seen = args.seen[(block.first + q) / args.group];
+    float* const own = scores + chunk.scores;
+    int64_t r = 0;
+    for (; r + 2 <= count; r += 2)
+      DotTile<W, kQueries, 2>(queries, keys + r * kv.key_dim, kv.key_dim, args.scale, own + r,
+                              stride);
+    if (r < count)
+      DotTile<W, kQueries, 1>(queries, keys + r * kv.key_dim, kv.key_dim, args.scale, own + r,
+                              stride);
+    for (int q = 0; q < kQueries; ++q) {
+      const SeenRows& seen = args.seen[(first + q) / args.group];
       if (SeesAll(seen, chunk.rows)) continue;
       bool sees[kMaxChunkRows];
       MarkSeen(seen, chunk.rows, sees);
       for (r = 0; r < count; ++r) {
-        if (!sees[r]) own[r] = kUnseen;
+        if (!sees[r]) own[q * stride + r] = kUnseen;
       }
     }
   }
-  for (int64_t q = 0; q < block.count; ++q) {
-    float* const scores = scratch.floats.data() + q * padded;
+  float shares[kQueries];
+  for (int q = 0; q < kQueries; ++q) {
     Floats most = V::All(kUnseen), sums = {};
-    for (int64_t r = 0; r < padded; r += W) most = Larger(V::Load(scores + r), most);
+    for (int64_t r = 0; r < stride; r += W) most = Larger(V::Load(scores + q * stride + r), most);
     const float largest = Largest<W>(most);
-    for (int64_t r = 0; r < padded; r += W) {
-      const Floats weight = Exp<W>(V::Load(scores + r) - largest);
-      V::Store(weight, scores + r);
+    for (int64_t r = 0; r < stride; r += W) {
+      const Floats weight = Exp<W>(V::Load(scores + q * stride + r) - largest);
+      V::Store(weight, scores + q * stride + r);
       sums += weight;
     }
-    float* const out = OutAt(args, block.first + q);
-    std::fill(out, out + kv.value_dim, 0.0f);
-    for (const RowChunk& chunk : scratch.chunks) {
-      const T* const values = RowsAt<T>(kv.values, kv.value_dim, kv, chunk.rows.begin);
-      Weigh<W>(scores + chunk.scores, values, kv.value_dim, chunk.rows.end - chunk.rows.begin, out);
+    shares[q] = 1.0f / Sum(sums);
+  }
+  for (const RowChunk& chunk : chunks) {
+    const int64_t count = chunk.rows.end - chunk.rows.begin;
+    const T* const values = RowsAt<T>(kv.values, kv.value_dim, kv, chunk.rows.begin);
+    const float* const own = scores + chunk.scores;
+    int64_t d = 0;
+    for (; d + 2 * W <= kv.value_dim; d += 2 * W)
+      WeighTile<W, kQueries, 2>(own, stride, values, kv.value_dim, count, outs, d);
+    for (; d + W <= kv.value_dim; d += W)
+      WeighTile<W, kQueries, 1>(own, stride, values, kv.value_dim, count, outs, d);
+    for (; d < kv.value_dim; ++d) {
+      for (int64_t r = 0; r < count; ++r) {
+        const float value = AsFloat(values[r * kv.value_dim + d]);
+        for (int q = 0; q < kQueries; ++q) outs[q][d] += value * own[q * stride + r];
+      }
     }
-    const float share = 1.0f / Sum(sums);
-    for (int32_t d = 0; d < kv.value_dim; ++d) out[d] *= share;
+  }
+  for (int q = 0; q < kQueries; ++q) {
+    for (int32_t d = 0; d < kv.value_dim; ++d) outs[q][d] *= shares[q];
+  }
+}
+
+template <int W, typename T>
+AERIE_INLINE void AttendFew(const AttentionArgs& args, const QueryBlock& block, int64_t rows,
+                            AttentionScratch& scratch) {
+  const int64_t stride = (rows + W - 1) / W * W;
+  scratch.floats.resize(4 * stride);
+  float* const scores = scratch.floats.data();
+  for (int64_t q = 0; q < block.count;) {
+    const int64_t left = block.count - q, first = block.first + q;
+    for (int64_t i = 0; i < 4; ++i)  // behind the rows, where vectors read on
+      std::fill(scores + i * stride + rows, scores + (i + 1) * stride, kUnseen);
+    if (left >= 4) {
+      AttendTogether<W, 4, T>(args, first, scratch.chunks, scores, stride);
+      q += 4;
+    } else if (left == 3) {
+      AttendTogether<W, 3, T>(args, first, scratch.chunks, scores, stride);
+      q += 3;
+    } else if (left == 2) {
+      AttendTogether<W, 2, T>(args, first, scratch.chunks, scores, stride);
+      q += 2;
+    } else {
+      AttendTogether<W, 1, T>(args, first, scratch.chunks, scores, stride);
+      q += 1;
+    }
   }
 }
 

@@ -100,8 +100,8 @@ grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerCon
   return call;
 }
 
-grpc::ServerBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse>*
-DraftServiceImpl::DraftStream(grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DraftServiceImpl::DraftStream(
+    grpc::CallbackServerContext* context) {
   return aerie::DraftStream::Start(backend_.load(std::memory_order_acquire), limits_, context,
                                    &streams_);
 }

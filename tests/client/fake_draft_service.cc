@@ -20,7 +20,7 @@ void Judge(const std::vector<int32_t>& continuation, FakeSession* session,
            std::optional<int32_t>* accepted) {
   if (session->proposal.empty() || continuation.empty()) return;
   *accepted = session->proposal.CountAccepted(continuation);
-  session->record.Judge(session->proposal.size(), **accepted);
+  session->record.Judge(session->proposal.size(), session->proposal.MaxDepth(), **accepted);
   session->proposal = DraftTree();
 }
 

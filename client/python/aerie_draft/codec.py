@@ -189,6 +189,7 @@ def acceptance_value(message: draft_pb2.AcceptanceRecord) -> AcceptanceRecord:
         spec_tokens=message.num_spec_tokens,
         completion_tokens=message.completion_tokens,
         unreported_drafts=message.unreported_drafts,
+        depth_histogram=tuple(message.depth_histogram),
     )
 
 

@@ -174,6 +174,9 @@ class AcceptanceRecord:
     spec_tokens: int  # largest k proposed
     completion_tokens: int  # committed after the first proposal, bonus included
     unreported_drafts: int  # proposals whose outcome never came
+    # [d]: judged proposals of d levels, which of a chain is its tokens. With acceptance_histogram
+    # it tells acceptance by position.
+    depth_histogram: tuple[int, ...] = ()
 
     @property
     def mean_accept_length(self) -> float:

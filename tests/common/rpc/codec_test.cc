@@ -204,6 +204,7 @@ TEST(TokensCodecTest, NamesIndexAndIdOfTheFirstOneOutsideTheVocabulary) {
 TEST(AcceptanceRecordCodecTest, ComesBackAsItWent) {
   AcceptanceRecord record;
   record.acceptance_histogram = {3, 0, 2};
+  record.depth_histogram = {0, 1, 4};
   record.accepted_draft_tokens = 4;
   record.draft_tokens = 15;
   record.spec_steps = 5;
@@ -219,7 +220,8 @@ TEST(AcceptanceRecordCodecTest, ComesBackAsItWent) {
             "2005"
             "2806"
             "3009"
-            "3801");
+            "3801"
+            "4203000104");
   EXPECT_EQ(DecodeAcceptanceRecord(message), record);
 }
 
