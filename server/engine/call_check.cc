@@ -102,19 +102,21 @@ absl::Status CheckBase(const DraftCall& call, const Session& session, const KvPa
                    "expected these rows again, or a new session that starts later"));
 }
 
-absl::Status CheckVerifyCost(const DraftCall& call) {
+absl::Status CheckVerifyCost(const DraftCall& call, const Session& session) {
   const bool told = call.verify_time.has_value();
-  if (told ? *call.verify_time >= absl::ZeroDuration() && call.verify_tokens >= 0
-           : call.verify_tokens == 0) {
-    return absl::OkStatus();
-  }
+  const bool fine = told ? absl::ZeroDuration() <= *call.verify_time &&
+                               *call.verify_time < absl::InfiniteDuration() &&
+                               0 <= call.verify_tokens && call.verify_tokens <= session.max_k()
+                         : call.verify_tokens == 0;
+  if (fine) return absl::OkStatus();
   return InvalidError(
       kReasonRequestInvalid,
-      absl::StrCat("the last verification took ",
-                   told ? absl::FormatDuration(*call.verify_time) : std::string("no told time"),
-                   " over ", call.verify_tokens,
-                   " draft tokens; expected both and neither below 0; measure again, or leave them "
-                   "out"));
+      absl::StrCat("verify_cost tells of ",
+                   told ? absl::FormatDuration(*call.verify_time) : std::string("no time"), " for ",
+                   call.verify_tokens, " draft tokens; expected a time of 0s or more and 0..",
+                   session.max_k(),
+                   ", the session's max_k, tokens; send what the last verification took, or leave "
+                   "it out"));
 }
 
 }  // namespace
@@ -132,7 +134,7 @@ absl::Status CheckCall(const DraftCall& call, const Session& session, const KvPa
   AERIE_RETURN_IF_ERROR(CheckRows(call, session, options));
   AERIE_RETURN_IF_ERROR(CheckTokens("token_ids", call.tokens, vocab_size));
   AERIE_RETURN_IF_ERROR(CheckK(call, session));
-  AERIE_RETURN_IF_ERROR(CheckVerifyCost(call));
+  AERIE_RETURN_IF_ERROR(CheckVerifyCost(call, session));
   AERIE_RETURN_IF_ERROR(CheckBase(call, session, pages, options.max_context));
   return CheckStillWanted(call, now);
 }

@@ -51,6 +51,15 @@ void DraftCore::Draft(DraftCall call, DraftDone done, absl::Time now) {
 bool DraftCore::FormPass(absl::Time now) {
   AERIE_CHECK(batch_.empty()) << "a pass is under way";
   DropUnwanted(now);
+  top_k_ = 1;
+  // A plan whose rounds are all refused for want of memory leaves others to run.
+  while (batch_.empty() && !rounds_.empty()) FillPass(now);
+  pass_start_ = now;
+  TellLoad();
+  return !batch_.empty();
+}
+
+void DraftCore::FillPass(absl::Time now) {
   std::vector<uint64_t> numbers;
   std::vector<PassCandidate> candidates;
   for (const auto& [number, active] : rounds_) {
@@ -62,7 +71,6 @@ bool DraftCore::FormPass(absl::Time now) {
   }
   const PassLimits limits{.max_rows = options_.max_rows_per_pass,
                           .max_sessions = options_.max_sessions_per_pass};
-  top_k_ = 1;
   for (const PassShare& share : PlanPass(candidates, limits, passes_++)) {
     const uint64_t number = numbers[share.candidate];
     const auto place = rounds_.find(number);
@@ -72,9 +80,6 @@ bool DraftCore::FormPass(absl::Time now) {
     pass_rounds_.push_back(number);
     if (batch_.back().outputs != Outputs::kNone) top_k_ = std::max(top_k_, round.tokens_read());
   }
-  pass_start_ = now;
-  TellLoad();
-  return !batch_.empty();
 }
 
 void DraftCore::RunPass() {

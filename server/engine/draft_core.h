@@ -113,6 +113,8 @@ class DraftCore {
   void RemoveRound(RoundMap::iterator place, absl::Time now);
   // Finishes or refuses the rounds that nobody waits for.
   void DropUnwanted(absl::Time now);
+  // Makes a plan and puts the parts of its rounds into the batch.
+  void FillPass(absl::Time now);
   // Begins a round that is in the next pass for the first time. False: there was no memory for it,
   // and it has been refused.
   bool BeginRound(RoundMap::iterator place, absl::Time now);

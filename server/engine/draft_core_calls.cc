@@ -7,6 +7,7 @@
 #include "server/engine/call_check.h"
 #include "server/engine/draft_core.h"
 #include "server/engine/refusals.h"
+#include "server/engine/round_record.h"
 
 namespace aerie {
 
@@ -133,22 +134,22 @@ bool DraftCore::AnswerWithoutPass(const DraftCall& call, Session* session, Draft
   if (IsPastContext(call, *session, options_)) {
     settlement = session->NoteUntaken(call.base_length, call.tokens, call.accepted, now);
     result.no_draft_reason = NoDraftReason::kContextLimit;
-    record.skipped = SkipReason::kContextLimit;
   } else if (call.tokens.empty()) {
     pages_.Truncate(&session->pages(), call.base_length);
     pages_.Trim(&session->pages());
     settlement = session->Commit(call.base_length, {}, call.accepted, now);
     result.no_draft_reason = NoDraftReason::kNotAsked;
-    record.skipped = SkipReason::kNotAsked;
   } else {
     return false;
   }
+  record.skipped = SkipReasonOf(result.no_draft_reason);
   record.committed_tokens = settlement.committed_tokens;
   record.judgement = settlement.judgement;
   record.unreported = settlement.unreported;
   observer_->OnRound(record);
   result.seq = call.seq;
   result.length = session->length();
+  result.method = MethodOf(session->options());
   result.extras = session->options().extras;
   if (settlement.judgement.has_value()) result.accepted = settlement.judgement->accepted;
   result.timing.queue = record.queue_wait;

@@ -9,6 +9,7 @@
 #include "common/error_detail.h"
 #include "server/engine/call_check.h"
 #include "server/engine/kv_limits.h"
+#include "server/engine/round_record.h"
 #include "server/engine/sampled_tree.h"
 #include "server/engine/tree_search.h"
 
@@ -20,16 +21,7 @@ DraftRound::DraftRound(DraftCall call, Session* session, const RoundTools& tools
       tools_(tools),
       bytes_(static_cast<int64_t>(call_.rows.bytes().size())) {
   AERIE_CHECK(!call_.tokens.empty());
-  if (call_.k == 0) return;
-  const SessionOptions& options = session->options();
-  const GrowthShape shape = ShapeFor(options, call_.k);
-  most_draft_rows_ = shape.DraftRows();
-  if (options.temperature > 0) {
-    // The token behind the last row is the root, and stands at that row's index + 1.
-    growth_ = std::make_unique<SampledTree>(shape, options, /*position=*/end());
-  } else {
-    growth_ = std::make_unique<TreeSearch>(shape);
-  }
+  if (call_.k > 0) most_draft_rows_ = ShapeFor(session->options(), call_.k).DraftRows();
 }
 
 int64_t DraftRound::extend_rows_left() const {
@@ -69,6 +61,34 @@ void DraftRound::Begin(absl::Time now) {
       MostPagesOfSession(tools_.options, tools_.pages.page_rows(), most_draft_rows_));
   AERIE_CHECK(reserved) << "a round began without room for its rows";
   slot_ = tools_.slots.Take();
+  PlanDraft();
+}
+
+void DraftRound::PlanDraft() {
+  if (AdaptiveK* adaptive = session_->adaptive(); adaptive != nullptr) {
+    if (call_.verify_time.has_value()) {
+      adaptive->ObserveVerify(*call_.verify_time, call_.verify_tokens);
+    }
+    if (call_.k > 0) choice_ = adaptive->Choose(call_.k);
+  }
+  const int32_t k = choice_.has_value() ? choice_->k : call_.k;
+  if (k == 0) return;
+  const SessionOptions& options = session_->options();
+  if (options.temperature > 0) {
+    // The token behind the last row is the root, and stands at that row's index + 1.
+    growth_ = std::make_unique<SampledTree>(ShapeFor(options, k), options, /*position=*/end());
+  } else {
+    growth_ = std::make_unique<TreeSearch>(ShapeFor(options, k));
+  }
+}
+
+void DraftRound::ObserveDraft(int32_t drafted) {
+  AdaptiveK* const adaptive = session_->adaptive();
+  // The rows of a prompt take longer than those that a round commits, and come once.
+  if (adaptive == nullptr || static_cast<int32_t>(call_.tokens.size()) > session_->max_k() + 1) {
+    return;
+  }
+  adaptive->ObserveDraft(drafted, timing_.extend, timing_.step);
 }
 
 StepSequence DraftRound::NextPart(int64_t extend_rows) {
@@ -153,12 +173,16 @@ DraftResult DraftRound::Finish(absl::Time now, RoundRecord* record) {
   LetGo(end());
   Settlement settlement = session_->Commit(call_.base_length, call_.tokens, call_.accepted, now);
   DraftResult result;
-  if (growth_ != nullptr) {
-    result.tree = growth_->Tree();
-    if (!growth_->done()) result.no_draft_reason = NoDraftReason::kDeadline;
-  } else {
+  if (growth_ != nullptr) result.tree = growth_->Tree();
+  ObserveDraft(result.tree.size());
+  if (call_.k == 0) {
     result.no_draft_reason = NoDraftReason::kNotAsked;
+  } else if (growth_ != nullptr && !growth_->done()) {
+    result.no_draft_reason = NoDraftReason::kDeadline;
+  } else if (choice_.has_value() && choice_->k < call_.k) {
+    result.no_draft_reason = NoDraftReason::kNotWorthwhile;
   }
+  result.k_choice = choice_;
   if (!result.tree.empty()) {
     const auto lost = session_->Propose(result.tree);
     if (lost.has_value()) settlement.unreported = lost;
@@ -215,36 +239,6 @@ void DraftRound::LetGo(int64_t length) {
   tools_.pages.Trim(&session_->pages());
   tools_.model.ReleaseSlot(slot_);
   tools_.slots.Give(slot_);
-}
-
-RoundRecord RecordWithoutPass(absl::StatusCode outcome, absl::Time arrival, absl::Time now) {
-  RoundRecord record;
-  record.outcome = outcome;
-  record.queue_wait = record.total = now - arrival;
-  return record;
-}
-
-std::optional<SkipReason> SkipReasonOf(NoDraftReason reason) {
-  switch (reason) {
-    case NoDraftReason::kNone:
-      return std::nullopt;
-    case NoDraftReason::kNotAsked:
-      return SkipReason::kNotAsked;
-    case NoDraftReason::kContextLimit:
-      return SkipReason::kContextLimit;
-    case NoDraftReason::kDeadline:
-      return SkipReason::kDeadline;
-    case NoDraftReason::kNotWorthwhile:
-      return SkipReason::kNotWorthwhile;
-  }
-  AERIE_CHECK(false) << "no such reason";
-}
-
-ProposalMethod MethodOf(const SessionOptions& options) {
-  if (options.temperature > 0) {
-    return options.tree.has_value() ? ProposalMethod::kSampledTree : ProposalMethod::kSampledChain;
-  }
-  return options.tree.has_value() ? ProposalMethod::kGreedyTree : ProposalMethod::kGreedyChain;
 }
 
 }  // namespace aerie

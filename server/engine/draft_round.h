@@ -69,6 +69,10 @@ class DraftRound {
 
  private:
   int64_t end() const { return call_.base_length + static_cast<int64_t>(call_.tokens.size()); }
+  // Chooses k, where that is left to us, and sets up the growth of so many tokens.
+  void PlanDraft();
+  // Lets adaptive k learn from the draft that was made.
+  void ObserveDraft(int32_t drafted);
   absl::Status CheckOutput(const RowOutput& row) const;
   // Gives back what the round had for itself. The session has rows up to `length`.
   void LetGo(int64_t length);
@@ -76,7 +80,8 @@ class DraftRound {
   DraftCall call_;
   Session* const session_;
   const RoundTools tools_;
-  std::unique_ptr<TreeGrowth> growth_;  // nullptr: k is 0
+  std::optional<KChoice> choice_;       // of a session with adaptive_k
+  std::unique_ptr<TreeGrowth> growth_;  // nullptr: k is 0, or it has not begun
   int64_t most_draft_rows_ = 0;
   bool begun_ = false;
   SlotId slot_ = 0;
@@ -86,14 +91,5 @@ class DraftRound {
   int64_t bytes_ = 0;      // of the hidden states, which are gone by the time the record is written
   DraftTiming timing_;
 };
-
-// What is told of a call that was answered with `status` before any pass.
-RoundRecord RecordWithoutPass(absl::StatusCode outcome, absl::Time arrival, absl::Time now);
-
-// What is told of a draft that is short for this reason.
-std::optional<SkipReason> SkipReasonOf(NoDraftReason reason);
-
-// How the session's proposals are made.
-ProposalMethod MethodOf(const SessionOptions& options);
 
 }  // namespace aerie

@@ -27,6 +27,7 @@ UnreportedReason ReasonOfEnd(SessionEnd end) {
 
 Session::Session(Setup setup) : setup_(std::move(setup)) {
   length_ = told_ = high_water_ = start();
+  if (setup_.options.adaptive_k) adaptive_.emplace();
 }
 
 absl::Span<const int32_t> Session::tokens() const {
@@ -131,6 +132,7 @@ void Session::Settle(int64_t base, absl::Span<const int32_t> tokens,
   const int32_t accepted = proposal_->tree.CountAccepted(continuation);
   settlement->judgement = Judgement{proposed, depth, accepted, worker_accepted};
   record_.Judge(proposed, depth, accepted);
+  if (adaptive_.has_value()) adaptive_->ObserveProposal(proposed, accepted);
   proposal_.reset();
 }
 

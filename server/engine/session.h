@@ -16,6 +16,7 @@
 #include "common/acceptance_record.h"
 #include "common/draft_tree.h"
 #include "common/dtype.h"
+#include "server/engine/adaptive_k.h"
 #include "server/engine/draft_call.h"
 #include "server/engine/draft_model.h"
 #include "server/engine/kv_pages.h"
@@ -57,6 +58,8 @@ class Session {
   const PageTable& pages() const { return pages_; }
   // Of rows start() .. length() - 1.
   absl::Span<const int32_t> tokens() const;
+  // What chooses k; nullptr: the calls alone do.
+  AdaptiveK* adaptive() { return adaptive_.has_value() ? &*adaptive_ : nullptr; }
   // Whether the last call went past the context limit, so that the worker is ahead of us and knows
   // it.
   bool past_limit() const { return past_limit_; }
@@ -110,6 +113,7 @@ class Session {
   int64_t known_to() const { return start() + static_cast<int64_t>(tokens_.size()); }
 
   PageTable pages_;
+  std::optional<AdaptiveK> adaptive_;
   // Of rows start() .. length_ - 1 as held; beyond: known from before a rollback.
   std::vector<int32_t> tokens_;
   int64_t length_ = 0;

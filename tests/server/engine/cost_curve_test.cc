@@ -87,7 +87,8 @@ TEST(CostCurveTest, NeverPointsBelowEverythingByMuch) {
   EXPECT_GE(curve.At(0), 2.5);
 }
 
-// What was measured elsewhere belongs to the time before: the next measurement there counts in full.
+// What was measured elsewhere belongs to the time before: the next measurement there counts in
+// full.
 TEST(CostCurveTest, AChangeAtOnePlaceCastsDoubtOnTheOthers) {
   CostCurve curve;
   ObserveAll({{0, 2.0}, {8, 2.0}}, &curve);

@@ -96,6 +96,27 @@ TEST(SampledTreeTest, GivesEachLevelItsWidthAndLeavesOneForEveryLevelBelow) {
               ElementsAre(1, 1, 1, 1));
 }
 
+TEST(SampledTreeTest, SharesALevelOutByHowLikelyThePathsToItsParentsAre) {
+  for (int64_t position = 0; position < 100; ++position) {
+    const DraftTree tree =
+        Grow(SampledTree({3, 4, 12}, Sampled(4), position), {0.6, 0.2, 0.15, 0.05});
+    // Nodes 1..4, 5..8 and 9..12 are the levels.
+    std::vector<double> paths = {1.0};
+    for (size_t i = 0; i < 12; ++i) {
+      paths.push_back(paths[static_cast<size_t>(tree.parents[i])] *
+                      static_cast<double>(tree.chosen_probs[i]));
+    }
+    for (const int32_t first : {1, 5}) {
+      std::vector<int32_t> children;
+      for (int32_t node = first; node < first + 4; ++node) {
+        children.push_back(
+            static_cast<int32_t>(std::count(tree.parents.begin(), tree.parents.end(), node)));
+      }
+      ASSERT_EQ(children, ShareOut(absl::MakeConstSpan(paths).subspan(first, 4), 4));
+    }
+  }
+}
+
 TEST(SampledTreeTest, DrawsTheChildrenOfANodeWithoutReplacement) {
   for (int64_t position = 0; position < 200; ++position) {
     const DraftTree tree = Grow(SampledTree({2, 3, 6}, Sampled(3), position), {0.5, 0.3, 0.2});

@@ -119,13 +119,14 @@ TEST(TreeSearchTest, GivesWhatIsThereWhenItIsCutBetweenLevels) {
 }
 
 TEST(TreeSearchTest, KeepsParentsBeforeChildrenWhenRoundingLeavesAPositiveLogProbability) {
-  const Head head = {{{}, {{A, 1e-7f}, {B, -20.0f}}},
-                     {{A}, {{C, 2e-7f}, {D, -20.0f}}},
-                     {{B}, {{E, 0.0f}, {F, -20.0f}}}};
-  const DraftTree tree = Search(head, {2, 2, 2});
-  EXPECT_THAT(tree.tokens, ElementsAre(A, C));
-  EXPECT_THAT(tree.parents, ElementsAre(0, 1));
-  EXPECT_THAT(tree.log_probs, ElementsAre(1e-7f, 2e-7f)) << "what is told is not changed";
+  const Head head = {{{}, {{A, 0.0f}, {B, -1.0f}}},
+                     {{A}, {{C, -0.5f}, {D, -20.0f}}},
+                     {{B}, {{E, 2e-7f}, {F, -20.0f}}}};
+  EXPECT_THAT(Search(head, {2, 2, 3}).tokens, ElementsAre(A, B, C));
+  const DraftTree tree = Search(head, {2, 2, 4});
+  EXPECT_THAT(tree.tokens, ElementsAre(A, B, C, E));
+  EXPECT_THAT(tree.parents, ElementsAre(0, 0, 1, 2));
+  EXPECT_THAT(tree.log_probs, ElementsAre(0.0f, -1.0f, -0.5f, 2e-7f)) << "it is told as it was";
 }
 
 TEST(GrowthShapeTest, IsAsDeepAsTheCallsKAllows) {
