@@ -83,6 +83,10 @@ absl::Status CheckBeginning(const SessionOptions& options) {
     return Invalid("fork is set and start is ", options.start, "; expected at most one of them: ",
                    "a fork begins where its session does; leave start out");
   }
+  if (options.fork_of.empty() && options.fork_length != 0) {
+    return Invalid("fork.length is ", options.fork_length, " without a fork.session_id; expected ",
+                   "the session whose rows these are; name it, or leave fork unset");
+  }
   if (options.start < 0 || options.fork_length < 0) {
     return Invalid("start is ", options.start, " and fork.length ", options.fork_length,
                    "; expected row indices from 0 on; correct the negative one");

@@ -123,11 +123,9 @@ SessionRecord DraftCore::EndSession(SessionEntry* entry, SessionEnd end,
 
 bool DraftCore::MakeRoom(int64_t pages) {
   if (pages <= pages_.free_pages()) return true;
+  // Every session that is not idle has a round.
   std::vector<const PageTable*> kept;
   for (const auto& [number, active] : rounds_) kept.push_back(&active.session().pages());
-  for (SessionEntry* entry : table_.All()) {
-    if (!table_.IsIdle(*entry)) kept.push_back(&entry->session.pages());
-  }
   if (pages > pages_.FreeBut(kept)) return false;
   for (SessionEntry* entry : table_.idle()) {
     if (pages <= pages_.free_pages()) break;

@@ -1,5 +1,6 @@
-// What a session may ask for. Settings that contradict each other, or a limit of the server, are
-// refused with both named; none is ever overridden.
+// What a session of this server may ask for. Settings that contradict each other, or a limit of the
+// server, are refused with both named; none is ever overridden. What contradicts itself on any
+// server is common/session_options.h's business.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,8 +9,8 @@
 
 namespace aerie {
 
-// `asked` with the server's values where it leaves them open. INVALID_ARGUMENT: reasons
-// OPTIONS_INVALID and K_OUT_OF_RANGE. Whether fork_of exists is not looked at.
+// `asked` with the server's values where it leaves them open. INVALID_ARGUMENT, reason
+// OPTIONS_INVALID. Whether fork_of exists is not looked at.
 absl::StatusOr<SessionOptions> SettleOptions(const SessionOptions& asked,
                                              const EngineOptions& engine, const DrafterSpec& spec,
                                              const KvStore& store);

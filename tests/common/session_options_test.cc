@@ -101,6 +101,16 @@ INSTANTIATE_TEST_SUITE_P(
          [](SessionOptions* o) { o->adaptive_k = true; },
          {"options.adaptive_k", "options.tree"}},
         {"ForkAndStart", [](SessionOptions* o) { o->fork_of = "abc"; }, {"fork", "start is 7"}},
+        {"ForkLengthWithoutASession",
+         [](SessionOptions* o) { o->fork_length = 3; },
+         {"fork.length is 3", "fork.session_id"}},
+        {"NegativeForkLength",
+         [](SessionOptions* o) {
+           o->start = 0;
+           o->fork_of = "abc";
+           o->fork_length = -3;
+         },
+         {"fork.length -3"}},
         {"NegativeStart", [](SessionOptions* o) { o->start = -1; }, {"start is -1"}},
         {"LongClient", [](SessionOptions* o) { o->client += 'c'; }, {"client has 65 bytes"}},
     }),

@@ -90,6 +90,13 @@ TEST_F(ForkTest, CountsNoForkedRowAsCommittedAndJudgesNoProposalOfTheOther) {
   EXPECT_EQ(driver_.observer.last_round().committed_tokens, 1);
 }
 
+TEST_F(ForkTest, CountsRowsThatReplaceForkedOnesAsCommittedBefore) {
+  const std::string fork = Fork(6);
+  ASSERT_THAT(driver_.Run(MakeDraftCall(fork, 2, {70}, 2)), IsOk());
+  ASSERT_THAT(driver_.Run(MakeDraftCall(fork, 3, {71}, 0)), IsOk());
+  EXPECT_EQ(driver_.observer.last_round().committed_tokens, 0);
+}
+
 TEST_F(ForkTest, CanBeEmpty) {
   const auto result = driver_.Run(MakeDraftCall(Fork(0), 0, {50, 51}, 4));
   ASSERT_THAT(result, IsOk());

@@ -28,7 +28,7 @@ TEST(DraftCoreSessionsTest, OpensWithTheOptionsInForce) {
   EXPECT_EQ(driver.Open(FittingManifest(), {.max_k = 3})->max_k, 3);
   EXPECT_EQ(driver.Open(FittingManifest(), {.max_k = 50})->max_k, 5);
   EXPECT_THAT(driver.Open(FittingManifest(), {.max_k = -1}),
-              Refuses(StatusCode::kInvalidArgument, kReasonKOutOfRange));
+              Refuses(StatusCode::kInvalidArgument, kReasonOptionsInvalid));
   EXPECT_EQ(driver.observer.opened(), 3);
   EXPECT_EQ(driver.core.sessions(), 3);
 }

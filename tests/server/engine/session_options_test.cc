@@ -1,7 +1,5 @@
 #include "server/engine/session_options.h"
 
-#include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -65,47 +63,22 @@ TEST_P(ContradictionTest, NamesBothSides) {
 INSTANTIATE_TEST_SUITE_P(
     Cases, ContradictionTest,
     ::testing::ValuesIn(std::vector<ContradictionCase>{
-        {"NoDepth", {.tree = TreeShape{0, 2, 2}}, {"depth 0", "top_k 2"}},
-        {"ATreeOfWidthOne", {.tree = TreeShape{3, 1, 3}}, {"top_k 1", "for a chain"}},
-        {"WiderThanTheVocabulary", {.tree = TreeShape{1, 62, 10}}, {"top_k 62", "at most 61"}},
-        {"FewerTokensThanLevels",
-         {.tree = TreeShape{5, 2, 4}},
-         {"total_tokens 4", "depth 5", "top_k 2", "expected 5..18"}},
-        {"MoreTokensThanCandidates",
-         {.tree = TreeShape{2, 2, 7}},
-         {"total_tokens 7", "depth 2", "top_k 2", "expected 2..6"}},
-        {"MoreTokensThanDraws",
-         {.tree = TreeShape{2, 2, 5}, .temperature = 1.0f},
-         {"total_tokens 5", "expected 2..4"}},
-        {"MoreTokensThanMaxK",
-         {.max_k = 8, .tree = TreeShape{3, 3, 9}},
-         {"total_tokens 9", "max_k is 8"}},
+        // What contradicts itself on every server is common/session_options_test's matter; here is
+        // what meets a limit of this one, or a value that it filled in.
+        {"ATreeOfWidthOne", {.tree = TreeShape{3, 1, 3}}, {"options.tree.top_k is 1"}},
+        {"WiderThanTheVocabulary",
+         {.tree = TreeShape{1, 62, 10}},
+         {"options.tree.top_k is 62", "at most 61"}},
         {"MoreTokensThanTheServersMaxK",
          {.tree = TreeShape{3, 4, 17}},
-         {"total_tokens 17", "max_k is 16"}},
-        {"AdaptiveTree",
-         {.tree = TreeShape{3, 3, 9}, .adaptive_k = true},
-         {"adaptive_k", "9 nodes"}},
-        {"MoreChildrenThanTokensToDrawFrom",
-         {.tree = TreeShape{2, 4, 8}, .temperature = 1.0f, .top_m = 3},
-         {"top_k 4", "top_m 3"}},
-        {"NegativeTemperature", {.temperature = -1.0f}, {"temperature is -1"}},
-        {"InfiniteTemperature",
-         {.temperature = std::numeric_limits<float>::infinity()},
-         {"temperature is inf"}},
-        {"TemperatureThatIsNoNumber", {.temperature = std::nanf("")}, {"temperature is nan"}},
-        {"TopMWithoutTemperature", {.top_m = 4}, {"top_m is 4", "temperature 0"}},
-        {"ProbsWithoutTemperature",
-         {.probs = ProposalProbs::kChosen},
-         {"proposal_probs are asked for", "temperature 0"}},
-        {"MoreToDrawFromThanThereIs", {.temperature = 1.0f, .top_m = 62}, {"top_m is 62", "1..61"}},
-        {"NegativeTopM", {.temperature = 1.0f, .top_m = -1}, {"top_m is -1"}},
+         {"total_tokens is 17", "max_k is 16"}},
+        {"MoreTokensThanTheServersMaxKWhateverIsAsked",
+         {.max_k = 99, .tree = TreeShape{3, 4, 17}},
+         {"total_tokens is 17", "max_k is 16"}},
+        {"MoreToDrawFromThanThereIs",
+         {.temperature = 1.0f, .top_m = 62},
+         {"options.sampling.top_m is 62", "1..61"}},
         {"StartAtTheContextLimit", {.start = 8192}, {"start is 8192", "0..8191"}},
-        {"NegativeStart", {.start = -1}, {"start is -1"}},
-        {"StartOfAFork", {.start = 3, .fork_of = "abc"}, {"start is 3", "\"abc\""}},
-        {"LengthWithoutFork", {.fork_length = 3}, {"length 3"}},
-        {"NegativeForkLength", {.fork_of = "abc", .fork_length = -3}, {"length -3"}},
-        {"LongClientName", {.client = std::string(65, 'x')}, {"65 bytes", "at most 64"}},
     }),
     [](const auto& test) { return test.param.name; });
 
