@@ -46,6 +46,7 @@ void DraftCore::Draft(DraftCall call, DraftDone done, absl::Time now) {
                 call.arrival, now);
   }
   TellLoad();
+  TellKvUsage();
 }
 
 bool DraftCore::FormPass(absl::Time now) {

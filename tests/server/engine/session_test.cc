@@ -181,6 +181,47 @@ TEST(SessionTest, EndsWithAnUnreportedProposalWhenNoTokensCame) {
   }
 }
 
+TEST(SessionTest, JudgesATreeByItsPathAndKeepsItsDepth) {
+  Session session({.id = "s"});
+  session.Commit(0, {10, 11}, std::nullopt, kStart);
+  DraftTree tree;  // 20 and 21 under the root, 22 and 23 under 21
+  tree.tokens = {20, 21, 22, 23};
+  tree.parents = {0, 0, 2, 2};
+  tree.log_probs = {-1, -1, -1, -1};
+  session.Propose(tree);
+  const Settlement settlement = session.Commit(2, {21, 23, 30}, std::nullopt, kStart);
+  EXPECT_THAT(settlement.judgement, Optional(Judgement{4, 2, 2, std::nullopt}));
+  session.Propose(Chain({40, 41, 42}));
+  const SessionRecord record = session.End(SessionEnd::kClosed, {40, 50}, kStart);
+  EXPECT_THAT(record.acceptance.acceptance_histogram, ElementsAre(0, 1, 1));
+  EXPECT_THAT(record.acceptance.depth_histogram, ElementsAre(0, 0, 1, 1));
+  EXPECT_EQ(record.acceptance.draft_tokens, 7);
+}
+
+TEST(SessionTest, CountsRowsFromItsStart) {
+  Session session({.id = "s", .visible = {.start = 100}});
+  EXPECT_EQ(session.length(), 100);
+  session.Commit(100, {1, 2, 3}, std::nullopt, kStart);
+  EXPECT_EQ(session.length(), 103);
+  session.Propose(Chain({4, 5}));
+  const Settlement settlement = session.Commit(102, {3, 4, 9}, std::nullopt, kStart);
+  EXPECT_THAT(settlement.judgement, Optional(Judgement{2, 2, 1, std::nullopt}));
+  EXPECT_EQ(settlement.committed_tokens, 2);
+  EXPECT_THAT(session.tokens(), ElementsAre(1, 2, 3, 4, 9));
+}
+
+TEST(SessionTest, KeepsItsProposalWhenItIsEvicted) {
+  Session session = DraftedSession();
+  session.Evict();
+  EXPECT_TRUE(session.evicted());
+  EXPECT_EQ(session.length(), 0);
+  const Settlement settlement =
+      session.Commit(0, {10, 11, 12, 13, 20, 21, 70}, std::nullopt, kStart);
+  EXPECT_FALSE(session.evicted());
+  EXPECT_THAT(settlement.judgement, Optional(Judgement{3, 3, 2, std::nullopt}));
+  EXPECT_EQ(settlement.committed_tokens, 3);
+}
+
 TEST(SessionTest, JudgesTheProposalByTokensWhoseRowsWereNotTaken) {
   Session session = DraftedSession();
   const Settlement settlement = session.NoteUntaken(4, {20, 21, 30}, std::nullopt, kStart);
