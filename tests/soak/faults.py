@@ -173,7 +173,7 @@ sys.path.insert(0, sys.argv[1])
 from aerie.v1 import draft_pb2 as pb, draft_pb2_grpc as rpc
 stub = rpc.DraftServiceStub(grpc.insecure_channel(sys.argv[2]))
 manifest = pb.Manifest.FromString(bytes.fromhex(sys.argv[3]))
-rows = pb.DraftRequest.FromString(bytes.fromhex(sys.argv[4]))
+rows = pb.DraftRequest.FromString(sys.stdin.buffer.read())
 def requests():
     for n in range(1, 9):
         yield pb.DraftStreamRequest(id=n, open_session=pb.OpenSessionRequest(manifest=manifest))
@@ -191,9 +191,11 @@ def killed(world):
     request = world.pb.DraftRequest(k=4, **world.rows(20))
     child = subprocess.Popen(
         [sys.executable, "-c", _KILLED, str(world.pb.folder), world.address,
-         world.manifest.SerializeToString().hex(), request.SerializeToString().hex()],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+         world.manifest.SerializeToString().hex()],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )
+    child.stdin.write(request.SerializeToString())
+    child.stdin.close()
     for _ in range(world.draw.randrange(1, 8)):
         if not child.stdout.readline():
             break

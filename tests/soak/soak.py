@@ -52,7 +52,7 @@ class Counts:
     rounds: int = 0
     plays: int = 0
     ties: int = 0
-    other_draws: int = 0
+    other_draws: set = dataclasses.field(default_factory=set)  # places where rounding decides
     resent: int = 0  # times that rows had been evicted
     waited: int = 0  # times that the server was full
     different: list = dataclasses.field(default_factory=list)
@@ -106,7 +106,7 @@ class HonestClient(threading.Thread):
         self._channel = grpc.insecure_channel(
             address, options=[("grpc.use_local_subchannel_pool", 1)]
         )
-        self._player = Player(pb, pb.Stub(self._channel), counts)
+        self._player = Player(pb, pb.Stub(self._channel), counts, random.Random(-seed))
         self._scripts, self._expected = scripts, expected
         self._draw = random.Random(seed)
         self._stop_asked, self._counts = stop, counts
@@ -154,7 +154,7 @@ def left_over(server):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--honest", type=int, default=10, help="clients that play recordings")
+    parser.add_argument("--honest", type=int, default=16, help="clients that play recordings")
     parser.add_argument("--trouble", type=int, default=4, help="clients that misbehave")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
@@ -199,13 +199,14 @@ def main() -> int:
 
         refused = drain_under_load(pb, server, scripts, expected, counts)
         channel.close()
-        if server.process.returncode != 128 + signal.SIGTERM:
+        if server.process.returncode != 0:
             findings.append(f"the drained server ended with {server.process.returncode}")
         if not refused:
             findings.append("no client was told that the server drains")
     report = {
         "seconds": arguments.seconds,
-        **{k: v for k, v in dataclasses.asdict(counts).items() if not isinstance(v, list)},
+        **{k: v for k, v in dataclasses.asdict(counts).items() if isinstance(v, int)},
+        "other_draws": sorted(map(list, counts.other_draws)),
         "faults": dict(counts.faults), "evictions": evicted,
         "rss_first_third": memory_grew(samples)[1], "rss_growth": memory_grew(samples)[0],
         "findings": findings,
@@ -230,8 +231,9 @@ def check(server, counts, hanging, samples, evicted):
     growth, early = memory_grew(samples)
     if not growth <= MOST_GROWTH + early // 50:
         findings.append(f"memory grew by {growth} bytes from {early}")
-    if counts.other_draws > 2 + counts.rounds // 5000:
-        findings.append(f"{counts.other_draws} draws of {counts.rounds} rounds differ")
+    # One draw in some ten thousand lies that close.
+    if len(counts.other_draws) > 8:
+        findings.append(f"draws differ at {len(counts.other_draws)} places: {counts.other_draws}")
     if counts.ties > 2 + counts.rounds // 200:
         findings.append(f"{counts.ties} ties in {counts.rounds} rounds: too many for chance")
     if not counts.rounds or not counts.plays:
