@@ -198,6 +198,14 @@ std::string TensorClaim::ToString() const {
   return "embedding";
 }
 
+bool SamePlace(const TensorClaim& a, const TensorClaim& b) {
+  const auto embedding = [](const TensorClaim& claim) {
+    return claim.kind == TensorClaim::Kind::kEmbedding ||
+           (claim.kind == TensorClaim::Kind::kBoundary && claim.boundary == 0);
+  };
+  return a == b || (embedding(a) && embedding(b));
+}
+
 std::optional<RecordingDescription> ReadRecordingDescription(absl::string_view text,
                                                              Complaints& complaints) {
   if (absl::Status fault = CheckJsonObject(text, kMaxDepth); !fault.ok()) {

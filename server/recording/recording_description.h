@@ -36,6 +36,8 @@ struct TensorClaim {
 
   friend bool operator==(const TensorClaim&, const TensorClaim&) = default;
 };
+// Boundary 0 is the embedding output.
+bool SamePlace(const TensorClaim& a, const TensorClaim& b);
 
 struct RecordedTensor {
   std::string name;   // unique; part of the keys in the files

@@ -45,7 +45,7 @@ THIRD_PARTY = {
     r"^(grpc|grpcpp|grpc\+\+)/": ["common/rpc", "server/transport", "server/main.cc", "client", "tests"],
     r"^google/protobuf/": ["common/rpc", "server/transport", "client", "tests"],
     r"^prometheus/": ["server/metrics", "tests/server/metrics"],
-    r"^CLI/": ["server/config", "server/inspect", "client/loadtest", "tests/tools"],
+    r"^CLI/": ["server/config", "server/inspect", "server/recording", "client/loadtest", "tests/tools"],
 }
 OURS = re.compile(r"^(common|server|client|tests|aerie|google/rpc)/|^aerie_version\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
