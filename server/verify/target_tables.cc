@@ -126,6 +126,9 @@ absl::StatusOr<TargetTables> LoadTargetTables(const std::string& folder,
   for (const char* key : {"rms_norm_eps", "text_config.rms_norm_eps"}) {
     if (const auto epsilon = config.Number(key)) tables.norm_epsilon = *epsilon;
   }
+  for (const char* key : {"rope_theta", "rope_parameters.rope_theta", "text_config.rope_theta"}) {
+    if (!tables.rope_theta.has_value()) tables.rope_theta = config.Number(key);
+  }
   AERIE_RETURN_IF_ERROR(complaints.ToStatus(absl::StrCat("target ", folder)));
 
   const auto embedding = BorrowEmbedding(*tables.weights, tables.spec, embedding_key, complaints);

@@ -24,7 +24,8 @@ struct TargetTables {
   std::optional<HiddenRows> embedding;  // [vocab, hidden]
   std::vector<float> norm_weight;       // [hidden]; empty: not found
   double norm_epsilon = 0.0;
-  std::vector<std::string> limits;  // what is missing, and what cannot be tested for want of it
+  std::optional<double> rope_theta;  // of config.json
+  std::vector<std::string> limits;   // what is missing, and what cannot be tested for want of it
   std::shared_ptr<const WeightsFolder> weights;  // owns the bytes
 };
 
