@@ -141,16 +141,17 @@ class VariantHeadTest : public testing::TestWithParam<Kind> {
 TEST_P(VariantHeadTest, ABatchDraftsWhatEachSequenceDraftsAlone) {
   OpenedSlot first(*model_), second(*model_);
   const std::vector<StepSequence> prompts = {
-      {first.id(), 0, one_.sequence.RowTokens(0, 30), one_.sequence.RowAux(0, 30), true},
-      {second.id(), 0, other_.sequence.RowTokens(0, 11), other_.sequence.RowAux(0, 11), true}};
+      first.ExtendRows(one_.sequence, 30, Outputs::kLast),
+      second.ExtendRows(other_.sequence, 11, Outputs::kLast)};
   auto outputs = model_->Step(prompts, 1);
   ASSERT_THAT(outputs, IsOk());
+  first.Took(30);
+  second.Took(11);
   std::vector<ScoredToken> chains[2];
   for (int32_t depth = 0; depth < kDepth; ++depth) {
-    for (const size_t i : {0, 1}) chains[i].push_back((*outputs)[i].top.at(0));
-    const std::vector<StepSequence> drafts = {
-        {first.id(), first.length(), {&chains[0].back().token, 1}, HiddenRows(), true},
-        {second.id(), second.length(), {&chains[1].back().token, 1}, HiddenRows(), true}};
+    for (const size_t i : {0, 1}) chains[i].push_back((*outputs)[i].rows.at(0).top.at(0));
+    const std::vector<StepSequence> drafts = {first.DraftRow(chains[0].back().token),
+                                              second.DraftRow(chains[1].back().token)};
     outputs = model_->Step(drafts, 1);
     ASSERT_THAT(outputs, IsOk());
   }
@@ -161,8 +162,7 @@ TEST_P(VariantHeadTest, ABatchDraftsWhatEachSequenceDraftsAlone) {
 TEST_P(VariantHeadTest, RowsAfterARollbackReplaceTheOldOnes) {
   OpenedSlot slot(*model_);
   slot.Chain(*slot.Extend(one_.sequence, 8, true), kDepth);
-  const StepSequence fork{slot.id(), 8, other_.sequence.RowTokens(8, 6),
-                          other_.sequence.RowAux(8, 6), true};
+  const StepSequence fork = slot.ExtendRows(other_.sequence, 6, Outputs::kLast);
   ASSERT_THAT(model_->Step({&fork, 1}, 1), IsOk());
   slot.Truncate(5);
   slot.Extend(one_.sequence, 1, false);

@@ -1,6 +1,6 @@
 // The rotation against its definition. What every kind does to a draft is judged elsewhere, against
 // a reference; here is what that cannot see: far positions, and which rows turn by which length.
-#include "server/model/rope_table.h"
+#include "server/model/rotation.h"
 
 #include <cmath>
 
@@ -28,13 +28,12 @@ at::Tensor Numbers(int64_t rows, int64_t heads, int64_t width) {
   return at::arange(1, rows * heads * width + 1, at::kFloat).view({rows, heads, width});
 }
 
-// At a position past any table that a config would size.
-TEST(RopeTableTest, PairsChannelsHalfAHeadApart) {
+// At a position past any that a config speaks of.
+TEST(RotationTest, PairsChannelsHalfAHeadApart) {
   constexpr int64_t kPosition = 70001;
-  RopeTable table(Rope());
-  table.At({2}, {3});
+  Rotation rotation(Rope());
   const at::Tensor x = Numbers(1, 2, kDims);
-  const at::Tensor rotated = table.Rotate(x, table.At({kPosition}, {kPosition + 1}));
+  const at::Tensor rotated = rotation.Rotate(x, rotation.At({kPosition}, {kPosition + 1}));
   for (int64_t head = 0; head < 2; ++head) {
     for (int64_t i = 0; i < kDims / 2; ++i) {
       const double angle = kPosition * std::pow(10000.0, -2.0 * i / kDims);
@@ -47,11 +46,11 @@ TEST(RopeTableTest, PairsChannelsHalfAHeadApart) {
   }
 }
 
-TEST(RopeTableTest, InterleavedPairsAreNeighbours) {
+TEST(RotationTest, InterleavedPairsAreNeighbours) {
   RopeSpec spec = Rope();
-  RopeTable apart(spec);
+  Rotation apart(spec);
   spec.interleaved.value = true;
-  RopeTable interleaved(spec);
+  Rotation interleaved(spec);
   const at::Tensor x = Numbers(1, 2, kDims);
   const at::Tensor order = Indices({0, 2, 4, 1, 3, 5});  // first members, then second ones
   const at::Tensor expected = apart.Rotate(x.index_select(2, order), apart.At({9}, {10}));
@@ -59,28 +58,29 @@ TEST(RopeTableTest, InterleavedPairsAreNeighbours) {
   EXPECT_TRUE(at::equal(actual.index_select(2, order), expected));
 }
 
-TEST(RopeTableTest, ChannelsBeyondThoseThatTurnStay) {
-  RopeTable table(Rope());
+TEST(RotationTest, ChannelsBeyondThoseThatTurnStay) {
+  Rotation rotation(Rope());
   const at::Tensor x = Numbers(2, 1, kDims + 4);
-  const Turns turns = table.At({5, 6}, {7, 7});
-  const at::Tensor rotated = table.Rotate(x, turns);
+  const Turns turns = rotation.At({5, 6}, {7, 7});
+  const at::Tensor rotated = rotation.Rotate(x, turns);
   EXPECT_TRUE(at::equal(rotated.narrow(2, kDims, 4), x.narrow(2, kDims, 4)));
-  EXPECT_TRUE(at::equal(rotated.narrow(2, 0, kDims), table.Rotate(x.narrow(2, 0, kDims), turns)));
+  EXPECT_TRUE(
+      at::equal(rotated.narrow(2, 0, kDims), rotation.Rotate(x.narrow(2, 0, kDims), turns)));
 }
 
-TEST(RopeTableTest, EachRowHasItsOwnPosition) {
-  RopeTable table(Rope());
+TEST(RotationTest, EachRowHasItsOwnPosition) {
+  Rotation rotation(Rope());
   const at::Tensor x = at::ones({2, 1, kDims}, at::kFloat);
-  const at::Tensor both = table.Rotate(x, table.At({9, 0}, {10, 1}));
+  const at::Tensor both = rotation.Rotate(x, rotation.At({9, 0}, {10, 1}));
   EXPECT_TRUE(at::equal(both[1], x[1])) << "position 0 is no rotation";
   EXPECT_TRUE(
-      at::equal(both.narrow(0, 0, 1), table.Rotate(x.narrow(0, 0, 1), table.At({9}, {10}))));
+      at::equal(both.narrow(0, 0, 1), rotation.Rotate(x.narrow(0, 0, 1), rotation.At({9}, {10}))));
 }
 
-TEST(RopeTableTest, DynamicRowsTurnByTheLengthOfTheirOwnSequence) {
-  RopeTable table(Rope(RopeType::kDynamic));
-  const Turns both = table.At({9, 9, 9}, {10, 16, 40});
-  RopeTable plain(Rope());
+TEST(RotationTest, DynamicRowsTurnByTheLengthOfTheirOwnSequence) {
+  Rotation rotation(Rope(RopeType::kDynamic));
+  const Turns both = rotation.At({9, 9, 9}, {10, 16, 40});
+  Rotation plain(Rope());
   const Turns unscaled = plain.At({9}, {10});
   for (const int64_t row : {0, 1}) {
     EXPECT_TRUE(at::equal(both.cos.narrow(0, row, 1), unscaled.cos)) << "up to the trained length";
