@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "server/verify/html_text.h"
 
 namespace aerie {
@@ -16,9 +18,15 @@ constexpr double kLine = 24;       // height of a line of a chart
 constexpr double kLabelEnd = 330;  // where names end and plots begin
 constexpr size_t kLongestName = 46;
 
-std::string Cut(const std::string& name) {
-  if (name.size() <= kLongestName) return name;
-  return name.substr(0, kLongestName - 3) + "...";
+std::string Cut(const std::string& name, size_t most) {
+  if (name.size() <= most) return name;
+  return name.substr(0, most - 3) + "...";
+}
+
+// "aux_0 | aux_1 (+1)": whatever is cut, the shift stays.
+std::string ShortName(const WiringView& wiring) {
+  const std::string shift = wiring.shift == 0 ? "" : fmt::format(" ({:+d})", wiring.shift);
+  return Cut(absl::StrJoin(wiring.tensors, " | "), kLongestName - shift.size()) + shift;
 }
 
 std::string Open(double height, absl::string_view title) {
@@ -70,7 +78,15 @@ std::string DifferenceMark(const CandidateResult& candidate, double left, double
     const double half = 1.96 * candidate.test.standard_error;
     svg += Line(place(difference - half), y, place(difference + half), y, "whisker " + kind);
   }
-  svg += Dot(place(difference), y, 4, kind);
+  if (difference < kLeastDifference || difference > kMostDifference) {
+    // Beyond the edge: an arrow that points there.
+    const double tip = difference < 0 ? left - 6 : right + 6,
+                 base = difference < 0 ? left + 3 : right - 3;
+    svg += fmt::format("<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}L{:.1f} {:.1f}Z\" class=\"{}\"/>\n",
+                       tip, y, base, y - 5, base, y + 5, kind);
+  } else {
+    svg += Dot(place(difference), y, 4, kind);
+  }
   return svg + Text(right + 8, y + 4, "note", fmt::format("{:+.3f}", difference));
 }
 
@@ -104,19 +120,25 @@ std::string CandidateChart(const VerifyResult& result, const std::vector<int32_t
   for (const int32_t index : shown) {
     most = std::max(most, result.candidates[static_cast<size_t>(index)].accuracy);
   }
-  const double height = 40 + kLine * static_cast<double>(shown.size());
+  const double height = 58 + kLine * static_cast<double>(shown.size());
   std::string svg = Open(height, "Accuracy and log-likelihood of candidate wirings");
   svg += Text(kLabelEnd, 14, "head", "next token right, %");
   svg += Text(kLeft, 14, "head", "log-likelihood less the reference's, nats a row");
   const double zero =
       kLeft + (0 - kLeastDifference) / (kMostDifference - kLeastDifference) * (kRight - kLeft);
-  svg += Line(zero, 24, zero, height - 6, "axis");
-  double y = 36;
+  for (const double tick : {-0.4, -0.2, 0.2}) {
+    const double x = zero + tick / (kMostDifference - kLeastDifference) * (kRight - kLeft);
+    svg += Line(x, 40, x, height - 6, "grid");
+    svg += Text(x, 32, "tick middle", fmt::format("{:+.1f}", tick));
+  }
+  svg += Text(zero, 32, "tick middle", "0");
+  svg += Line(zero, 40, zero, height - 6, "axis");
+  double y = 54;
   for (const int32_t index : shown) {
     const CandidateResult& candidate = result.candidates[static_cast<size_t>(index)];
-    const std::string name = candidate.wiring.Name();
-    svg += fmt::format("<g><title>{}</title>\n", Escaped(name));
-    svg += Text(kLabelEnd - 12, y + 4, candidate.declared ? "name declared" : "name", Cut(name));
+    svg += fmt::format("<g><title>{}</title>\n", Escaped(candidate.wiring.Name()));
+    svg += Text(kLabelEnd - 12, y + 4, candidate.declared ? "name declared" : "name",
+                ShortName(candidate.wiring));
     svg += Rect(kLabelEnd, y - 7, candidate.accuracy / most * (kBarEnd - kLabelEnd - 50), 14,
                 absl::StrCat("s-", StandingName(candidate.standing)));
     svg += Text(kLabelEnd + candidate.accuracy / most * (kBarEnd - kLabelEnd - 50) + 6, y + 4,
@@ -195,10 +217,12 @@ std::string NormChart(const VerifyResult& result) {
   }
   double y = 36;
   for (const TensorProfile& profile : result.profiles) {
-    const std::string name = profile.claim.empty()
-                                 ? profile.tensor
-                                 : absl::StrCat(profile.tensor, " (", profile.claim, ")");
-    svg += Text(kLabelEnd - 12, y + 4, "name", Cut(name));
+    // "boundary_2 (boundary 2)" would say everything twice.
+    const bool told =
+        profile.claim.empty() || absl::StrReplaceAll(profile.tensor, {{"_", " "}}) == profile.claim;
+    const std::string name =
+        told ? profile.tensor : absl::StrCat(profile.tensor, " (", profile.claim, ")");
+    svg += Text(kLabelEnd - 12, y + 4, "name", Cut(name, kLongestName));
     const std::vector<double>& q = profile.rms_quantiles;  // 0, 5, 25, 50, 75, 95, 100 %
     if (q.size() == 7) {
       svg += Line(place(q[0]), y, place(q[6]), y, "range");

@@ -15,6 +15,7 @@ namespace aerie {
 namespace {
 
 constexpr int kMostExcludedShown = 12;
+constexpr size_t kMostShown = 60;
 
 std::string P(double p) { return p < 1e-4 ? "&lt; 0.0001" : fmt::format("{:.4f}", p); }
 
@@ -86,16 +87,15 @@ void List(absl::string_view heading, const std::vector<std::string>& lines, std:
   html += "</ul>\n";
 }
 
-// All that is not excluded, the declared, and the best of the rest.
+// The best of those that are not excluded, the declared, and the best of the rest.
 std::vector<int32_t> Shown(const VerifyResult& result) {
   std::vector<int32_t> shown;
   int excluded = 0;
   for (size_t i = 0; i < result.candidates.size(); ++i) {
     const CandidateResult& candidate = result.candidates[i];
-    if (candidate.standing == Standing::kExcluded && !candidate.declared &&
-        ++excluded > kMostExcludedShown) {
-      continue;
-    }
+    const bool hidden = shown.size() >= kMostShown || (candidate.standing == Standing::kExcluded &&
+                                                       ++excluded > kMostExcludedShown);
+    if (hidden && !candidate.declared) continue;
     shown.push_back(static_cast<int32_t>(i));
   }
   return shown;
@@ -135,9 +135,16 @@ void Candidates(const VerifyResult& result, std::string& html) {
   absl::StrAppend(&html, "<div class=\"wide\">", CandidateChart(result, shown), "</div>\n");
   html +=
       "<p class=\"quiet\">Dots: how much better (right) or worse (left) than the reference, with a "
-      "95 % interval over sequences. The declared wiring is in bold.";
+      "95 % interval over sequences; arrows lie beyond the edge. Bold: the declared wiring. (+1), "
+      "(-1): states shifted by a position. Colours:";
+  for (const Standing standing : {Standing::kReference, Standing::kBetter, Standing::kEquivalent,
+                                  Standing::kOpen, Standing::kExcluded}) {
+    absl::StrAppend(&html, standing == Standing::kReference ? " " : ", ",
+                    Tag(ToneOf(standing), StandingName(standing)));
+  }
+  html += ".";
   if (shown.size() < result.candidates.size()) {
-    html += fmt::format(" {} more are excluded.", result.candidates.size() - shown.size());
+    html += fmt::format(" {} more are not shown.", result.candidates.size() - shown.size());
   }
   html += "</p>\n";
   CandidateTable(result, shown, html);
