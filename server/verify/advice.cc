@@ -59,9 +59,27 @@ void AdviseAgainstLabels(const AdviceFacts& facts, std::vector<std::string>& adv
       "claims in recording.json and verify again before changing any configuration."));
 }
 
+void AdviseOnRivals(const VerifyResult& result, std::vector<std::string>& advice) {
+  constexpr size_t kShown = 4;
+  std::vector<std::string> rivals;
+  for (size_t i = 0; i < result.candidates.size(); ++i) {
+    if (result.candidates[i].rival && static_cast<int32_t>(i) != result.best) {
+      rivals.push_back(result.candidates[i].wiring.Name());
+    }
+  }
+  if (rivals.empty()) return;
+  const size_t more = rivals.size() > kShown ? rivals.size() - kShown : 0;
+  rivals.resize(rivals.size() - more);
+  advice.push_back(absl::StrCat(
+      "That the declared wiring is wrong is certain; which is right is not: ",
+      result.candidates[result.best].wiring.Name(), " cannot be told from ",
+      absl::StrJoin(rivals, "; "), more > 0 ? absl::StrCat(" and ", more, " more") : "", "."));
+}
+
 void AdviseOnContradiction(const AdviceFacts& facts, std::vector<std::string>& advice) {
   const VerifyResult& result = facts.result;
   if (result.best == result.reference) return;  // a setting is contradicted, not the wiring
+  AdviseOnRivals(result, advice);
   AdviseOnShift(ViewOf(*facts.best, facts.captures), advice);
   if (AnyLabelLies(result)) return AdviseAgainstLabels(facts, advice);
   const auto wiring = WiringByClaims({facts.best->tensors, 0}, facts.captures, facts.num_layers);

@@ -50,24 +50,26 @@ bool IsMeaningful(const Candidate& candidate, const CaptureSet& captures) {
   });
 }
 
-double CountCandidates(int32_t tensors, int32_t size) {
-  double count = std::size(kShifts);
+double CountChoices(int32_t tensors, int32_t size) {
+  double count = 1.0;
   for (int32_t i = 0; i < size; ++i) count *= std::max(tensors - i, 0);
   return count;
 }
 
-std::vector<Candidate> AllCandidates(const CaptureSet& captures, int32_t size) {
+std::vector<Candidate> AllCandidates(const CaptureSet& captures, int32_t size,
+                                     absl::Span<const int32_t> shifts) {
   std::vector<Candidate> plain;
   std::vector<int32_t> chosen;
   Fill(captures, size, chosen, plain);
   std::vector<Candidate> all;
-  for (const int32_t shift : kShifts) {
+  for (const int32_t shift : shifts) {
     for (const Candidate& candidate : plain) all.push_back({candidate.tensors, shift});
   }
   return all;
 }
 
-std::vector<Candidate> NeighboursOf(const Candidate& candidate, const CaptureSet& captures) {
+std::vector<Candidate> NeighboursOf(const Candidate& candidate, const CaptureSet& captures,
+                                    absl::Span<const int32_t> shifts) {
   std::vector<Candidate> neighbours;
   const auto add = [&](Candidate neighbour) {
     if (IsMeaningful(neighbour, captures)) neighbours.push_back(std::move(neighbour));
@@ -85,7 +87,7 @@ std::vector<Candidate> NeighboursOf(const Candidate& candidate, const CaptureSet
       add(std::move(neighbour));
     }
   }
-  for (const int32_t shift : kShifts) {
+  for (const int32_t shift : shifts) {
     if (shift != candidate.shift) add({candidate.tensors, shift});
   }
   return neighbours;

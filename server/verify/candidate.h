@@ -18,23 +18,23 @@ struct Candidate {
   friend auto operator<=>(const Candidate&, const Candidate&) = default;
 };
 
-inline constexpr int32_t kShifts[] = {0, -1, 1};
-
 // As people see it.
 WiringView ViewOf(const Candidate& candidate, const CaptureSet& captures);
 
 // False for a tensor next to what was made of it.
 bool IsMeaningful(const Candidate& candidate, const CaptureSet& captures);
 
-// Ordered choices of `size` of `tensors` tensors, times the shifts.
-double CountCandidates(int32_t tensors, int32_t size);
+// Ordered choices of `size` of `tensors` tensors.
+double CountChoices(int32_t tensors, int32_t size);
 
-// All of them that are meaningful, shift 0 first.
-std::vector<Candidate> AllCandidates(const CaptureSet& captures, int32_t size);
+// All of them that are meaningful, with each shift.
+std::vector<Candidate> AllCandidates(const CaptureSet& captures, int32_t size,
+                                     absl::Span<const int32_t> shifts);
 
 // What differs from `candidate` in one way: one tensor replaced by another, two exchanged, another
 // shift.
-std::vector<Candidate> NeighboursOf(const Candidate& candidate, const CaptureSet& captures);
+std::vector<Candidate> NeighboursOf(const Candidate& candidate, const CaptureSet& captures,
+                                    absl::Span<const int32_t> shifts);
 
 // The orders of one choice of tensors; of more than 4 only the exchanges of two and the reverse.
 std::vector<Candidate> OrdersOf(const Candidate& candidate);

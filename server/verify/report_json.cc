@@ -48,6 +48,8 @@ Json CandidateAsJson(const CandidateResult& candidate) {
           {"rows", candidate.rows},
           {"coarse", candidate.coarse},
           {"test", Test(candidate.test)},
+          {"test_against_best", Test(candidate.best_test)},
+          {"rival_of_best", candidate.rival},
           {"rows_for_3_sigma", Count(candidate.rows_for_3_sigma)},
           {"depths", candidate.depths.has_value() ? Depths(*candidate.depths) : Json(nullptr)}};
 }
@@ -92,6 +94,19 @@ Json LabelsAsJson(const VerifyResult& result) {
                       {"reason", label.reason}});
   }
   return labels;
+}
+
+Json AlignmentAsJson(const Alignment& alignment) {
+  Json tensors = Json::array();
+  for (const TensorAlignment& tensor : alignment.tensors) {
+    tensors.push_back({{"tensor", tensor.tensor},
+                       {"similarity", tensor.similarity},
+                       {"peak", tensor.peak.has_value() ? Json(*tensor.peak) : Json(nullptr)}});
+  }
+  return {{"shift", alignment.shift.has_value() ? Json(*alignment.shift) : Json(nullptr)},
+          {"reason", alignment.reason},
+          {"offsets", kAlignmentOffsets},
+          {"tensors", std::move(tensors)}};
 }
 
 Json ProfilesAsJson(const VerifyResult& result) {
@@ -153,6 +168,7 @@ std::string VerifyResultAsJson(const VerifyResult& result) {
       {"advice", result.advice},
       {"limits", result.limits},
       {"pruned", PruningAsJson(result.pruned)},
+      {"alignment", AlignmentAsJson(result.alignment)},
       {"profiles", ProfilesAsJson(result)},
       {"candidates", std::move(candidates)},
   };

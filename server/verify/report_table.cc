@@ -11,7 +11,8 @@
 namespace aerie {
 namespace {
 
-constexpr int kMaxExcludedShown = 6;
+constexpr int kMaxRivals = 12;
+constexpr int kMaxOthers = 5;
 
 std::string Fmt(absl::string_view text) { return std::string(text); }
 
@@ -36,20 +37,21 @@ void AppendCandidate(const CandidateResult& candidate, std::string& text) {
                       candidate.wiring.Name(), candidate.declared ? "  (declared)" : "");
 }
 
-// Reference and best, whoever is not excluded, and a few of the rest.
+// The declared ones, those that cannot be told from the best, and a few of the rest.
 void AppendCandidates(const VerifyResult& result, std::string& text) {
   text += fmt::format("\n  {:<11} {:>6} {:>8} {:>9} {:>8} {:>8}  wiring\n", "standing", "acc. %",
                       "log-lik", "diff.", "p", "accept");
-  int excluded = 0;
+  int rivals = 0;
+  int others = 0;
   for (const CandidateResult& candidate : result.candidates) {
-    if (candidate.standing == Standing::kExcluded && !candidate.declared &&
-        ++excluded > kMaxExcludedShown) {
-      continue;
-    }
-    AppendCandidate(candidate, text);
+    const bool shown =
+        candidate.declared || (candidate.rival ? ++rivals <= kMaxRivals : ++others <= kMaxOthers);
+    if (shown) AppendCandidate(candidate, text);
   }
-  if (excluded > kMaxExcludedShown) {
-    text += fmt::format("  ... and {} more that are excluded\n", excluded - kMaxExcludedShown);
+  const int hidden = std::max(0, rivals - kMaxRivals) + std::max(0, others - kMaxOthers);
+  if (hidden > 0) {
+    text += fmt::format("  ... and {} more, {} of them close to the best\n", hidden,
+                        std::max(0, rivals - kMaxRivals));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "server/verify/search.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,20 +15,29 @@ namespace {
 constexpr int kExpandedBest = 3;
 constexpr int64_t kRowsFactor = 4;  // from stage to stage
 
+// Whether a candidate needs no more rows.
+bool LeavesRace(const PairedTest& test, const StatisticsOptions& options) {
+  constexpr double kStricter = 10.0;
+  constexpr double kMargins = 5.0;
+  return test.sequences >= kMinSequences && test.p_adjusted < options.alpha / kStricter &&
+         test.difference > kMargins * options.margin;
+}
+
 }  // namespace
 
 CandidateSearch::CandidateSearch(const CaptureSet& captures, int32_t size, RowPlan plan,
                                  SearchOptions options, Scorer scorer, Progress progress)
     : captures_(captures),
       size_(size),
-      options_(options),
+      options_(std::move(options)),
       scorer_(std::move(scorer)),
       progress_(std::move(progress)) {
   for (int64_t rows = options_.coarse_rows; rows * 2 < plan.rows(); rows *= kRowsFactor) {
     plans_.push_back(CoarsePlan(plan, rows));
   }
   plans_.push_back(std::move(plan));
-  possible_ = CountCandidates(static_cast<int32_t>(captures.tensors.size()), size);
+  possible_ = CountChoices(static_cast<int32_t>(captures.tensors.size()), size) *
+              static_cast<double>(options_.shifts.size());
   exhaustive_ = possible_ <= static_cast<double>(options_.max_exhaustive);
 }
 
@@ -38,7 +46,7 @@ absl::Status CandidateSearch::Run(absl::Span<const Candidate> declared,
   AERIE_RETURN_IF_ERROR(LookAt(declared));
   AERIE_RETURN_IF_ERROR(LookAt(seeds));
   if (exhaustive_) {
-    AERIE_RETURN_IF_ERROR(LookAt(AllCandidates(captures_, size_)));
+    AERIE_RETURN_IF_ERROR(LookAt(AllCandidates(captures_, size_, options_.shifts)));
   } else {
     // What was declared is compared with everything near it, whatever else is found.
     for (const Candidate& candidate : declared) {
@@ -46,7 +54,7 @@ absl::Status CandidateSearch::Run(absl::Span<const Candidate> declared,
     }
     AERIE_RETURN_IF_ERROR(BestFirst());
   }
-  if (candidates_.empty()) return absl::OkStatus();
+  if (ByCoarse().empty()) return absl::OkStatus();
   for (const Candidate& candidate : declared) {
     AERIE_RETURN_IF_ERROR(Promote(Find(candidate), last_stage()));
   }
@@ -69,7 +77,7 @@ absl::Status CandidateSearch::Settle(int32_t reference) {
     for (int32_t i = 0; i < static_cast<int32_t>(candidates_.size()); ++i) {
       if (candidates_[i].stage == last_stage()) {
         ++thorough;
-      } else if (StandingOf(tests[i], options_.statistics) != Standing::kExcluded) {
+      } else if (!LeavesRace(tests[i], options_.statistics)) {
         racing.push_back(i);
       }
     }
@@ -113,7 +121,7 @@ int32_t CandidateSearch::Find(const Candidate& candidate) const {
 int32_t CandidateSearch::best() const {
   int32_t best = -1;
   for (int32_t i = 0; i < static_cast<int32_t>(candidates_.size()); ++i) {
-    if (candidates_[i].stage != last_stage()) continue;
+    if (candidates_[i].stage != last_stage() || !HasTriedShift(i)) continue;
     if (best < 0 || candidates_[i].scores.mean_log_likelihood() >
                         candidates_[best].scores.mean_log_likelihood()) {
       best = i;
@@ -162,7 +170,7 @@ absl::Status CandidateSearch::LookAt(absl::Span<const Candidate> candidates) {
 absl::Status CandidateSearch::Expand(int32_t index) {
   candidates_[index].expanded = true;
   const Candidate candidate = candidates_[index].candidate;
-  return LookAt(NeighboursOf(candidate, captures_));
+  return LookAt(NeighboursOf(candidate, captures_, options_.shifts));
 }
 
 absl::Status CandidateSearch::BestFirst() {
@@ -185,9 +193,17 @@ absl::Status CandidateSearch::Promote(int32_t index, int32_t stage) {
   return absl::OkStatus();
 }
 
+bool CandidateSearch::HasTriedShift(int32_t index) const {
+  const std::vector<int32_t>& shifts = options_.shifts;
+  return std::find(shifts.begin(), shifts.end(), candidates_[index].candidate.shift) !=
+         shifts.end();
+}
+
 std::vector<int32_t> CandidateSearch::ByCoarse() const {
-  std::vector<int32_t> order(candidates_.size());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<int32_t> order;
+  for (int32_t i = 0; i < static_cast<int32_t>(candidates_.size()); ++i) {
+    if (HasTriedShift(i)) order.push_back(i);
+  }
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return candidates_[a].coarse > candidates_[b].coarse;
   });

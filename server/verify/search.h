@@ -1,8 +1,9 @@
 // Which candidates are scored, and on how many rows: roughly all, thoroughly the few that matter.
 //
-// Candidates race. All are scored on few rows; whoever is not worse than the best beyond doubt goes
-// on to four times as many, and so on up to all. Nobody is dropped for being behind by chance: the
-// test that drops a candidate is the one of the verdict.
+// Candidates race. All are scored on few rows; whoever is not far worse than the best beyond doubt
+// goes on to four times as many, and so on up to all. Looking several times makes chance findings
+// likelier, and the first rows of a text are not like all rows: so leaving early takes a stricter
+// test than the verdict's, and close ones are always decided on all rows.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,7 @@ struct SearchOptions {
   int64_t max_exhaustive = 512;  // up to so many candidates all are scored; else a search
   int64_t max_candidates = 800;  // that a search looks at
   int64_t max_thorough = 96;     // that may be scored on all rows
+  std::vector<int32_t> shifts = {0, -1, 1};
   StatisticsOptions statistics;
 };
 
@@ -57,7 +59,8 @@ class CandidateSearch {
   const std::vector<ScoredCandidate>& candidates() const { return candidates_; }
   // -1: was never looked at.
   int32_t Find(const Candidate& candidate) const;
-  // The highest mean log-likelihood among those scored on all rows.
+  // The highest mean log-likelihood among those scored on all rows with a shift that is tried: a
+  // declared candidate may have another.
   int32_t best() const;
   // Over the rows that both were scored on. Not adjusted.
   PairedTest Compare(int32_t reference, int32_t other) const;
@@ -75,7 +78,8 @@ class CandidateSearch {
   absl::Status BestFirst();
   absl::Status Promote(int32_t index, int32_t stage);
   absl::Status PromoteStillInRace(absl::Span<const int32_t> racing, int64_t thorough);
-  std::vector<int32_t> ByCoarse() const;  // best first
+  bool HasTriedShift(int32_t index) const;
+  std::vector<int32_t> ByCoarse() const;  // those with a shift that is tried, best first
   std::vector<float> RowsOfStage(const ScoredCandidate& scored, int32_t stage) const;
 
   const CaptureSet& captures_;

@@ -94,6 +94,17 @@ std::vector<float> NormedRow(const TargetTables& tables, absl::Span<const float>
   return normed;
 }
 
+// The target's output matrix. Nothing hangs on it alone, so its absence is no complaint.
+std::optional<HiddenRows> FindOutput(const TargetTables& tables) {
+  if (tables.spec.ties_embeddings) return std::nullopt;
+  Complaints ignored;
+  const auto output = BorrowOutput(*tables.weights, tables.spec, "", ignored);
+  if (!output.has_value()) return std::nullopt;
+  const auto rows = HiddenRows::Create(*FloatTypeOf(output->tensor.type), tables.spec.vocab_size,
+                                       tables.spec.hidden_size, output->tensor.bytes);
+  return rows.ok() ? std::optional(*rows) : std::nullopt;
+}
+
 // Adds a tensor whose rows `make` computes from sequence and position.
 template <typename Make>
 void AddMade(CaptureTensor tensor, Make make, CaptureSet& captures) {
@@ -141,6 +152,7 @@ absl::StatusOr<TargetTables> LoadTargetTables(const std::string& folder,
     tables.limits.push_back(absl::StrCat("the embedding was not tried as a capture: ",
                                          absl::StrJoin(complaints.list(), "; ")));
   }
+  tables.output = FindOutput(tables);
   // Gemma's norms multiply by one plus the weight.
   if (!absl::StartsWith(tables.model_type, "gemma")) {
     tables.norm_weight = FindNorm(*tables.weights, tables.spec.hidden_size);

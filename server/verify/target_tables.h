@@ -22,6 +22,7 @@ struct TargetTables {
   std::string model_type;  // of config.json; empty: not said
   TargetSpec spec;
   std::optional<HiddenRows> embedding;  // [vocab, hidden]
+  std::optional<HiddenRows> output;     // the same of the output matrix, when it is another one
   std::vector<float> norm_weight;       // [hidden]; empty: not found
   double norm_epsilon = 0.0;
   std::optional<double> rope_theta;  // of config.json

@@ -74,6 +74,39 @@ void Set(VerifyResult& result, Verdict verdict, std::string reason) {
   result.reason = std::move(reason);
 }
 
+// The best candidate with this shift.
+std::optional<int32_t> BestShiftedBy(const VerifyResult& result, int32_t shift) {
+  for (int32_t i = 0; i < static_cast<int32_t>(result.candidates.size()); ++i) {
+    if (result.candidates[i].wiring.shift == shift) return i;
+  }
+  return std::nullopt;
+}
+
+// Values say that the recording is off. What rows hold of the very token that is fed makes them
+// draft well, so scores need not be better with the right shift; but they must not be far worse.
+void JudgeMisaligned(VerifyResult& result, int32_t shift) {
+  constexpr double kFarWorse = 0.5;  // nats a row
+  const std::optional<int32_t> aligned = BestShiftedBy(result, shift);
+  SetContender(result, aligned);
+  if (aligned.has_value() && result.candidates[*aligned].test.difference < kFarWorse) {
+    return Set(result, Verdict::kContradicted,
+               absl::StrFormat("the states of the recording are shifted by %+d: %s", shift,
+                               result.alignment.reason));
+  }
+  Set(result, Verdict::kUndecided,
+      absl::StrFormat("values and scores contradict each other: %s, but the head drafts worse with "
+                      "states shifted by %+d",
+                      result.alignment.reason, shift));
+}
+
+// Without an alignment, fresher states than the declared ones draft better whether or not they are
+// the right ones.
+bool MayBeALeak(const VerifyResult& result, int32_t candidate) {
+  return !result.alignment.shift.has_value() &&
+         result.candidates[candidate].wiring.shift >
+             result.candidates[result.reference].wiring.shift;
+}
+
 }  // namespace
 
 void Judge(VerifyResult& result, const StatisticsOptions& options) {
@@ -100,8 +133,19 @@ void Judge(VerifyResult& result, const StatisticsOptions& options) {
                absl::StrCat("the head's layer ids can be read in two ways, and ", unshown->wiring,
                             " (", unshown->convention, ") could not be tried: ", unshown->why_not));
   }
+  const int32_t shift = result.alignment.shift.value_or(0);
+  if (shift != result.candidates[result.reference].wiring.shift) {
+    return JudgeMisaligned(result, shift);
+  }
   if (const auto better = ClosestOf(result, Standing::kBetter)) {
     SetContender(result, better);
+    if (MayBeALeak(result, *better)) {
+      return Set(result, Verdict::kUndecided,
+                 absl::StrCat(NameOf(result, *better),
+                              " is better, but states of the very token that is fed always may be, "
+                              "and values do not tell whose these are: ",
+                              result.alignment.reason));
+    }
     return Set(
         result, Verdict::kContradicted,
         absl::StrFormat("%s is better than the declared %s by %.3f nats a row",

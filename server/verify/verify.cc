@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "server/verify/advice.h"
+#include "server/verify/alignment.h"
 #include "server/verify/depth_scoring.h"
 #include "server/verify/labels.h"
 #include "server/verify/profiles.h"
@@ -24,6 +25,9 @@ class Verification {
 
   absl::StatusOr<VerifyResult> Run() {
     AERIE_RETURN_IF_ERROR(CheckInput());
+    if (input_.tables.has_value()) {
+      result_.alignment = AlignByValue(input_.captures, *input_.tables);
+    }
     AERIE_ASSIGN_OR_RETURN(std::unique_ptr<DraftModel> model, load_(input_.options));
     AERIE_RETURN_IF_ERROR(Search(*model));
     ListCandidates();
@@ -54,8 +58,10 @@ class Verification {
 
   absl::Status Search(DraftModel& model) {
     RowScorer scorer(model, input_.captures, {options_.rows_per_pass});
+    SearchOptions search_options = options_.search;
+    search_options.shifts = ShiftsToTry(result_.alignment);
     search_.emplace(
-        input_.captures, input_.num_captures, plan_, options_.search,
+        input_.captures, input_.num_captures, plan_, search_options,
         [&scorer](const Candidate& candidate, const RowPlan& plan) {
           return scorer.Score(candidate, plan);
         },
@@ -91,7 +97,7 @@ class Verification {
     for (const Candidate& candidate : from) {
       add(OrdersOf(candidate));
       add(MovedByLayers(candidate, input_.captures, {-1, 1, -2, 2}));
-      for (const int32_t shift : kShifts) add({{candidate.tensors, shift}});
+      for (const int32_t shift : ShiftsToTry(result_.alignment)) add({{candidate.tensors, shift}});
     }
     return seeds;
   }
@@ -112,6 +118,7 @@ class Verification {
   void ListCandidates() {
     const std::vector<ScoredCandidate>& scored = search_->candidates();
     const std::vector<PairedTest> tests = search_->CompareAll(reference_);
+    const std::vector<PairedTest> best_tests = search_->CompareAll(search_->best());
     order_.resize(scored.size());
     std::iota(order_.begin(), order_.end(), 0);
     std::stable_sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
@@ -174,7 +181,15 @@ class Verification {
             ? "every ordered choice of tensors with every shift was scored"
             : "a search from the declared wiring: all orders of it, every single tensor replaced, "
               "all moved by layers, every shift, and the same from the best that turned up",
+        ShiftRule(),
         "; a candidate left the race once it was worse beyond doubt on the rows so far");
+  }
+
+  std::string ShiftRule() const {
+    if (!result_.alignment.shift.has_value()) return "";
+    return absl::StrCat(
+        "; no shift was tried that gives a row the state of the token it is fed, since ",
+        result_.alignment.reason);
   }
 
   absl::Status ScoreDepths(DraftModel& model) {
@@ -192,7 +207,7 @@ class Verification {
     return absl::OkStatus();
   }
 
-  // Reference, best and other readings first, then whoever is close.
+  // Best, reference and other readings first, then whoever is close to the best.
   std::vector<int32_t> Detailed() const {
     std::vector<int32_t> chosen = {result_.best};
     const auto add = [&](int32_t i) {
@@ -204,9 +219,7 @@ class Verification {
     }
     for (int32_t i = 0; i < static_cast<int32_t>(result_.candidates.size()); ++i) {
       if (static_cast<int32_t>(chosen.size()) >= options_.max_detailed) break;
-      const Standing standing = result_.candidates[i].standing;
-      if (standing == Standing::kExcluded || result_.candidates[i].coarse) continue;
-      add(i);
+      if (result_.candidates[i].rival && !result_.candidates[i].coarse) add(i);
     }
     return chosen;
   }

@@ -88,6 +88,8 @@ struct CandidateResult {
   int64_t rows = 0;                  // scored
   bool coarse = false;               // scored on the coarse rows only, which sufficed
   PairedTest test;                   // against the reference; default for itself
+  PairedTest best_test;              // against the best; default for itself
+  bool rival = false;                // not told from the best, or the best itself
   std::optional<int64_t> rows_for_3_sigma;  // to tell it from the reference; none: no difference
   std::optional<DepthScores> depths;        // of the reference and the best
 };
@@ -122,6 +124,24 @@ struct LabelResult {
   std::string label;  // the recorder's own words
   std::string claim;  // "boundary 2", ...
   LabelVerdict verdict = LabelVerdict::kUntested;
+  std::string reason;
+};
+
+// To which tokens the rows of one tensor are most alike: offset o compares row p with the embedding
+// of the token at position p + o.
+struct TensorAlignment {
+  std::string tensor;
+  std::vector<double> similarity;  // mean cosine at kAlignmentOffsets
+  std::optional<int32_t> peak;     // the offset that stands out beyond doubt
+};
+inline constexpr int32_t kAlignmentOffsets[] = {-2, -1, 0, 1, 2, 3};
+
+// Whether rows belong to the tokens that they stand beside, by values.
+struct Alignment {
+  std::vector<TensorAlignment> tensors;
+  // The shift at which the token of position p + 1 meets the state of position p; none: values do
+  // not tell. Other than 0, the recording is off by so much.
+  std::optional<int32_t> shift;
   std::string reason;
 };
 
@@ -167,6 +187,7 @@ struct VerifyResult {
 
   std::vector<WhatIf> what_if;
   std::vector<LabelResult> labels;
+  Alignment alignment;
   std::vector<TensorProfile> profiles;
   std::vector<std::string> advice;
   std::vector<std::string> limits;  // what this recording could not test
