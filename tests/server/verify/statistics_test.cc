@@ -36,26 +36,27 @@ PairedTest TestWith(double difference, double standard_error, double p, int32_t 
 }
 
 TEST(ComparePairedTest, IsTheTestOfMeansWhenSequencesAreEquallyLong) {
-  // Means of the sequences: 1, 2, 3, 4, 5; mean 3, standard error sqrt(2.5 / 5).
-  const std::vector<float> reference = {1, 1, 2, 2, 3, 3, 4, 4, 5, 5};
-  const std::vector<float> other(10, 0.0f);
-  const PairedTest test = ComparePaired(PlanOf({2, 2, 2, 2, 2}), reference, other);
+  // Means of the sequences: -1, 0, ..., 7; mean 3, standard error sqrt(7.5 / 9).
+  std::vector<float> reference;
+  for (int s = 0; s < 9; ++s) reference.insert(reference.end(), 2, static_cast<float>(s - 1));
+  const std::vector<float> other(18, 0.0f);
+  const PairedTest test = ComparePaired(PlanOf(std::vector<int64_t>(9, 2)), reference, other);
   EXPECT_DOUBLE_EQ(test.difference, 3.0);
-  EXPECT_NEAR(test.standard_error, std::sqrt(0.5), 1e-12);
-  EXPECT_NEAR(test.t, 3.0 / std::sqrt(0.5), 1e-12);
-  EXPECT_NEAR(test.p_value, 0.01324, 1e-4);
-  EXPECT_EQ(test.rows, 10);
-  EXPECT_EQ(test.sequences, 5);
+  EXPECT_NEAR(test.standard_error, std::sqrt(7.5 / 9), 1e-9);
+  EXPECT_NEAR(test.t, 3.0 / std::sqrt(7.5 / 9), 1e-9);
+  EXPECT_NEAR(test.p_value, 0.0111, 1e-4);
+  EXPECT_EQ(test.rows, 18);
+  EXPECT_EQ(test.sequences, 9);
 }
 
 TEST(ComparePairedTest, DoesNotTakeRowsOfOneTextForIndependentOnes) {
-  const std::vector<float> few = {1, -0.5f, 2, 0.5f, 1, 0.8f};
+  const std::vector<float> few = {1, -0.5f, 2, 0.5f, 1, 0.8f, 1.5f, 0.1f};
   std::vector<float> many;
   for (const float value : few) many.insert(many.end(), 100, value);
   const PairedTest once =
-      ComparePaired(PlanOf(std::vector<int64_t>(6, 1)), few, std::vector<float>(6, 0.0f));
+      ComparePaired(PlanOf(std::vector<int64_t>(8, 1)), few, std::vector<float>(8, 0.0f));
   const PairedTest repeated =
-      ComparePaired(PlanOf(std::vector<int64_t>(6, 100)), many, std::vector<float>(600, 0.0f));
+      ComparePaired(PlanOf(std::vector<int64_t>(8, 100)), many, std::vector<float>(800, 0.0f));
   EXPECT_NEAR(once.standard_error, repeated.standard_error, 1e-9);
   EXPECT_NEAR(once.p_value, repeated.p_value, 1e-9);
 }
@@ -76,11 +77,11 @@ TEST(ComparePairedTest, DecidesNothingOnFewSequences) {
 }
 
 TEST(ComparePairedTest, IsSureOfADifferenceThatNeverVaries) {
-  const PairedTest test = ComparePaired(PlanOf(std::vector<int64_t>(6, 1)),
-                                        std::vector<float>(6, 1.0f), std::vector<float>(6, 0.5f));
+  const PairedTest test = ComparePaired(PlanOf(std::vector<int64_t>(8, 1)),
+                                        std::vector<float>(8, 1.0f), std::vector<float>(8, 0.5f));
   EXPECT_DOUBLE_EQ(test.p_value, 0.0);
-  const PairedTest same = ComparePaired(PlanOf(std::vector<int64_t>(6, 1)),
-                                        std::vector<float>(6, 1.0f), std::vector<float>(6, 1.0f));
+  const PairedTest same = ComparePaired(PlanOf(std::vector<int64_t>(8, 1)),
+                                        std::vector<float>(8, 1.0f), std::vector<float>(8, 1.0f));
   EXPECT_DOUBLE_EQ(same.p_value, 1.0);
 }
 
@@ -116,7 +117,7 @@ TEST(StandingOfTest, FollowsSignificanceAndMargin) {
       {"better by chance", TestWith(-0.1, 0.06, 0.1), Standing::kOpen},
       {"surely better, perhaps within the margin", TestWith(-0.019, 0.003, 1e-5), Standing::kOpen},
       {"not a number", TestWith(std::nan(""), 0.1, 1.0), Standing::kOpen},
-      {"too few sequences", TestWith(1.0, 0.1, 1e-6, 4), Standing::kOpen},
+      {"too few sequences", TestWith(1.0, 0.1, 1e-6, kMinSequences - 1), Standing::kOpen},
   };
   for (const Case& c : cases) EXPECT_EQ(StandingOf(c.test, options), c.expected) << c.what;
 }
