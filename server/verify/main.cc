@@ -14,6 +14,7 @@
 #include "server/model/eagle3_model.h"
 #include "server/recording/match_command.h"
 #include "server/recording/recording.h"
+#include "server/verify/html_report.h"
 #include "server/verify/load_captures.h"
 #include "server/verify/progress_bar.h"
 #include "server/verify/report_json.h"
@@ -83,6 +84,9 @@ absl::StatusOr<VerifyResult> Run(const VerifyFlags& flags) {
   result.dtype = DTypeName(recording.dtype());
   if (flags.json.has_value() && !flags.json->empty()) {
     AERIE_RETURN_IF_ERROR(WriteText(*flags.json, VerifyResultAsJson(result)));
+  }
+  if (!flags.html.empty()) {
+    AERIE_RETURN_IF_ERROR(WriteText(flags.html, VerifyResultAsHtml(result)));
   }
   if (flags.write_wiring) {
     const auto measurement = MeasurementOf(result, recording, input.captures, input.readings);

@@ -22,16 +22,105 @@ RowRange ScorableRows(const CaptureSet& captures, int32_t index) {
 // One sequence on its way through the passes.
 struct Progress {
   RowRange range;
-  int64_t next = 0;     // row
-  int64_t written = 0;  // scores, in the order of the plan
+  int64_t written = 0;  // where its next score goes, in the order of the plan
   absl::Span<const PageId> pages;
+  int64_t next = 0;  // row
 
-  bool done() const { return next == range.first + range.count; }
   // Rows of the next part: it lies either in front of the range or within it, since scores are
-  // wanted of all its rows or of none.
+  // wanted of all its rows or of none. 0: done.
   int64_t Left() const {
     return (next < range.first ? range.first : range.first + range.count) - next;
   }
+};
+
+// A group of sequences that the store holds together.
+class GroupRun {
+ public:
+  GroupRun(DraftModel& model, const CaptureSet& captures, const Candidate& candidate,
+           int64_t rows_per_pass, std::vector<Progress> members, RowScores& scores)
+      : model_(model),
+        captures_(captures),
+        candidate_(candidate),
+        width_(int64_t{captures.hidden_size} * static_cast<int64_t>(candidate.tensors.size())),
+        rows_per_pass_(rows_per_pass),
+        members_(std::move(members)),
+        scores_(scores) {}
+
+  absl::Status Run() {
+    while (true) {
+      const Pass pass = NextPass();
+      if (pass.batch.empty()) break;
+      AERIE_ASSIGN_OR_RETURN(const std::vector<StepOutput> outputs, model_.Step(pass.batch, 1));
+      for (size_t i = 0; i < pass.batch.size(); ++i) {
+        Keep(pass.batch[i], outputs[i], members_[pass.who[i]]);
+      }
+    }
+    for (size_t i = 0; i < members_.size(); ++i) model_.ReleaseSlot(static_cast<SlotId>(i));
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Pass {
+    std::vector<StepSequence> batch;
+    std::vector<size_t> who;                 // by part
+    std::vector<std::vector<float>> values;  // behind the parts' rows
+    std::vector<std::vector<int32_t>> probes;
+  };
+
+  // Takes parts until no more rows fit. A sequence goes whole, or in pieces when it fits no pass:
+  // pieces of what would fit the next pass cost more than they save.
+  Pass NextPass() {
+    Pass pass;
+    pass.values.reserve(members_.size());
+    pass.probes.reserve(members_.size());
+    int64_t room = rows_per_pass_;
+    for (size_t i = 0; i < members_.size() && room > 0; ++i) {
+      const int64_t left = members_[i].Left();
+      if (left == 0 || (left > room && !pass.batch.empty())) continue;
+      const int64_t count = std::min(left, room);
+      AddPart(i, count, pass);
+      members_[i].next += count;
+      room -= count;
+    }
+    return pass;
+  }
+
+  void AddPart(size_t index, int64_t count, Pass& pass) const {
+    const Progress& member = members_[index];
+    const CaptureSequence& sequence = captures_.sequences[member.range.sequence];
+    pass.values.push_back(AssembleRows(captures_, sequence, candidate_, member.next, count));
+    StepSequence part;
+    part.slot = static_cast<SlotId>(index);
+    part.pages = member.pages;
+    part.length = member.next;
+    part.tokens = sequence.tokens.subspan(member.next + 1, count);
+    part.aux = ViewFloats(pass.values.back(), width_);
+    if (member.next >= member.range.first) {
+      const absl::Span<const int32_t> following = sequence.tokens.subspan(member.next + 2, count);
+      pass.probes.emplace_back(following.begin(), following.end());
+      part.outputs = Outputs::kEvery;
+      part.probes = pass.probes.back();
+    }
+    pass.batch.push_back(part);
+    pass.who.push_back(index);
+  }
+
+  void Keep(const StepSequence& part, const StepOutput& output, Progress& member) {
+    for (size_t r = 0; r < part.probes.size(); ++r) {
+      const RowOutput& row = output.rows[r];
+      const int64_t at = member.written++;
+      scores_.log_likelihood[at] = row.finite ? row.probe_log_prob : kNonFiniteLogLikelihood;
+      scores_.hit[at] = row.finite && row.top[0].token == part.probes[r] ? 1 : 0;
+    }
+  }
+
+  DraftModel& model_;
+  const CaptureSet& captures_;
+  const Candidate& candidate_;
+  const int64_t width_;
+  const int64_t rows_per_pass_;
+  std::vector<Progress> members_;
+  RowScores& scores_;
 };
 
 }  // namespace
@@ -88,68 +177,20 @@ absl::StatusOr<RowScores> RowScorer::Score(const Candidate& candidate, const Row
   RowScores scores;
   scores.log_likelihood.resize(plan.rows());
   scores.hit.resize(plan.rows());
-  std::vector<int64_t> needed;
-  for (const RowRange& range : plan.ranges) needed.push_back(range.first + range.count);
-  AERIE_ASSIGN_OR_RETURN(const std::vector<PageGroup> groups, PlanPages(model_.kv_store(), needed));
-  std::vector<int64_t> offsets;
+  std::vector<int64_t> needed, offsets;
   for (int64_t offset = 0; const RowRange& range : plan.ranges) {
+    needed.push_back(range.first + range.count);
     offsets.push_back(offset);
     offset += range.count;
   }
-  const int64_t width = int64_t{captures_.hidden_size} * candidate.tensors.size();
+  AERIE_ASSIGN_OR_RETURN(const std::vector<PageGroup> groups, PlanPages(model_.kv_store(), needed));
   for (const PageGroup& group : groups) {
     std::vector<Progress> members;
     for (size_t i = 0; i < group.members.size(); ++i) {
-      members.push_back(
-          {plan.ranges[group.members[i]], 0, offsets[group.members[i]], group.pages[i]});
+      members.push_back({plan.ranges[group.members[i]], offsets[group.members[i]], group.pages[i]});
     }
-    while (true) {
-      std::vector<StepSequence> batch;
-      std::vector<size_t> who;
-      std::vector<std::vector<float>> values;
-      std::vector<std::vector<int32_t>> probes;
-      values.reserve(members.size());
-      probes.reserve(members.size());
-      int64_t room = options_.rows_per_pass;
-      for (size_t i = 0; i < members.size() && room > 0; ++i) {
-        Progress& member = members[i];
-        const int64_t left = member.done() ? 0 : member.Left();
-        // Whole or, when it fits no pass, in pieces: pieces of what would fit the next pass cost
-        // more than they save.
-        if (left == 0 || (left > room && !batch.empty())) continue;
-        const int64_t count = std::min(left, room);
-        const CaptureSequence& sequence = captures_.sequences[member.range.sequence];
-        values.push_back(AssembleRows(captures_, sequence, candidate, member.next, count));
-        StepSequence part;
-        part.slot = static_cast<SlotId>(i);
-        part.pages = member.pages;
-        part.length = member.next;
-        part.tokens = sequence.tokens.subspan(member.next + 1, count);
-        part.aux = ViewFloats(values.back(), width);
-        if (member.next >= member.range.first) {
-          const auto next = sequence.tokens.subspan(member.next + 2, count);
-          probes.emplace_back(next.begin(), next.end());
-          part.outputs = Outputs::kEvery;
-          part.probes = probes.back();
-        }
-        batch.push_back(part);
-        who.push_back(i);
-        member.next += count;
-        room -= count;
-      }
-      if (batch.empty()) break;
-      AERIE_ASSIGN_OR_RETURN(const std::vector<StepOutput> outputs, model_.Step(batch, 1));
-      for (size_t b = 0; b < batch.size(); ++b) {
-        if (batch[b].outputs != Outputs::kEvery) continue;
-        for (size_t r = 0; r < batch[b].probes.size(); ++r) {
-          const RowOutput& row = outputs[b].rows[r];
-          const int64_t at = members[who[b]].written++;
-          scores.log_likelihood[at] = row.finite ? row.probe_log_prob : kNonFiniteLogLikelihood;
-          scores.hit[at] = row.finite && row.top[0].token == batch[b].probes[r] ? 1 : 0;
-        }
-      }
-    }
-    for (size_t i = 0; i < members.size(); ++i) model_.ReleaseSlot(static_cast<SlotId>(i));
+    AERIE_RETURN_IF_ERROR(
+        GroupRun(model_, captures_, candidate, rows_per_pass_, std::move(members), scores).Run());
   }
   return scores;
 }

@@ -26,11 +26,9 @@ RowPlan CoarsePlan(const RowPlan& plan, int64_t rows);
 // Thread-compatible. `model` and `captures` must outlive it.
 class RowScorer {
  public:
-  struct Options {
-    int64_t rows_per_pass = 512;
-  };
-  RowScorer(DraftModel& model, const CaptureSet& captures, Options options)
-      : model_(model), captures_(captures), options_(options) {}
+  // A pass of the model takes at most `rows_per_pass` rows, at least 1.
+  RowScorer(DraftModel& model, const CaptureSet& captures, int64_t rows_per_pass)
+      : model_(model), captures_(captures), rows_per_pass_(rows_per_pass) {}
 
   // In the order of `plan`. INTERNAL or RESOURCE_EXHAUSTED as the model's Step.
   absl::StatusOr<RowScores> Score(const Candidate& candidate, const RowPlan& plan);
@@ -38,7 +36,7 @@ class RowScorer {
  private:
   DraftModel& model_;
   const CaptureSet& captures_;
-  const Options options_;
+  const int64_t rows_per_pass_;
 };
 
 // The aux hidden states that `candidate` gives to rows [first, first + count) of a sequence:

@@ -60,13 +60,15 @@ PairedTest ComparePaired(const RowPlan& plan, absl::Span<const float> reference,
   if (test.rows == 0) return test;
   test.difference = sum / static_cast<double>(test.rows);
   if (test.sequences < kMinSequences) return test;
+  // The jackknife over sequences: unlike the plain residuals, it is not too sure of itself when
+  // sequences are few and of different lengths.
+  const double count = test.sequences;
   double squares = 0.0;
   for (const Cluster& cluster : clusters) {
-    const double residual = cluster.sum - static_cast<double>(cluster.rows) * test.difference;
-    squares += residual * residual;
+    const double without = (sum - cluster.sum) / static_cast<double>(test.rows - cluster.rows);
+    squares += (without - test.difference) * (without - test.difference);
   }
-  const double count = test.sequences;
-  test.standard_error = std::sqrt(squares * count / (count - 1.0)) / static_cast<double>(test.rows);
+  test.standard_error = std::sqrt(squares * (count - 1.0) / count);
   if (test.standard_error > 0.0) {
     test.t = test.difference / test.standard_error;
   } else if (test.difference != 0.0) {

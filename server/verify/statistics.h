@@ -14,11 +14,11 @@
 
 namespace aerie {
 
-inline constexpr int32_t kMinSequences = 5;
+inline constexpr int32_t kMinSequences = 8;
 
 struct StatisticsOptions {
-  double alpha = 0.01;   // of any wrong exclusion, over all candidates; 0 < alpha < 1
-  double margin = 0.02;  // nats a row below which two candidates are practically one; > 0
+  double alpha = 0.0027;  // of any wrong exclusion, over all candidates: 3 sigma; 0 < alpha < 1
+  double margin = 0.03;   // nats a row below which two candidates are practically one; > 0
 };
 
 // Mean of reference - other over the rows in the draft vocabulary, with a standard error that is

@@ -11,17 +11,25 @@
 namespace aerie {
 namespace {
 
-// The candidate of this standing that comes closest to the reference, or beats it by most.
-std::optional<int32_t> ClosestOf(const VerifyResult& result, Standing standing) {
+// The candidate that comes closest to the reference, or beats it by most, of those that `take`
+// accepts.
+template <typename Take>
+std::optional<int32_t> ClosestOf(const VerifyResult& result, Take take) {
   std::optional<int32_t> closest;
   for (int32_t i = 0; i < static_cast<int32_t>(result.candidates.size()); ++i) {
-    if (result.candidates[i].standing != standing) continue;
+    if (!take(result.candidates[i])) continue;
     if (!closest.has_value() ||
         result.candidates[i].test.difference < result.candidates[*closest].test.difference) {
       closest = i;
     }
   }
   return closest;
+}
+
+std::optional<int32_t> ClosestOf(const VerifyResult& result, Standing standing) {
+  return ClosestOf(result, [standing](const CandidateResult& candidate) {
+    return candidate.standing == standing;
+  });
 }
 
 void SetContender(VerifyResult& result, std::optional<int32_t> contender) {
@@ -76,10 +84,9 @@ void Set(VerifyResult& result, Verdict verdict, std::string reason) {
 
 // The best candidate with this shift.
 std::optional<int32_t> BestShiftedBy(const VerifyResult& result, int32_t shift) {
-  for (int32_t i = 0; i < static_cast<int32_t>(result.candidates.size()); ++i) {
-    if (result.candidates[i].wiring.shift == shift) return i;
-  }
-  return std::nullopt;
+  return ClosestOf(result, [shift](const CandidateResult& candidate) {
+    return candidate.wiring.shift == shift;
+  });
 }
 
 // Values say that the recording is off. What rows hold of the very token that is fed makes them

@@ -1,7 +1,6 @@
 #include "server/verify/verify.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +9,7 @@
 #include "server/verify/alignment.h"
 #include "server/verify/depth_scoring.h"
 #include "server/verify/labels.h"
+#include "server/verify/listing.h"
 #include "server/verify/profiles.h"
 #include "server/verify/row_scoring.h"
 #include "server/verify/verdict.h"
@@ -30,7 +30,7 @@ class Verification {
     }
     AERIE_ASSIGN_OR_RETURN(std::unique_ptr<DraftModel> model, load_(input_.options));
     AERIE_RETURN_IF_ERROR(Search(*model));
-    ListCandidates();
+    List();
     AERIE_RETURN_IF_ERROR(ScoreDepths(*model));
     model.reset();  // one head at a time in memory
     AERIE_RETURN_IF_ERROR(TrySettings());
@@ -57,7 +57,7 @@ class Verification {
   }
 
   absl::Status Search(DraftModel& model) {
-    RowScorer scorer(model, input_.captures, {options_.rows_per_pass});
+    RowScorer scorer(model, input_.captures, options_.rows_per_pass);
     SearchOptions search_options = options_.search;
     search_options.shifts = ShiftsToTry(result_.alignment);
     search_.emplace(
@@ -114,82 +114,13 @@ class Verification {
     return best;
   }
 
-  // All candidates into the result, best first.
-  void ListCandidates() {
-    const std::vector<ScoredCandidate>& scored = search_->candidates();
-    const std::vector<PairedTest> tests = search_->CompareAll(reference_);
-    const std::vector<PairedTest> best_tests = search_->CompareAll(search_->best());
-    order_.resize(scored.size());
-    std::iota(order_.begin(), order_.end(), 0);
-    std::stable_sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
-      return tests[a].difference < tests[b].difference;
-    });
-    for (int32_t at = 0; at < static_cast<int32_t>(order_.size()); ++at) {
-      const int32_t i = order_[at];
-      CandidateResult candidate;
-      candidate.wiring = ViewOf(scored[i].candidate, input_.captures);
-      candidate.accuracy = scored[i].scores.accuracy();
-      candidate.mean_log_likelihood = scored[i].scores.mean_log_likelihood();
-      candidate.rows = search_->plan(scored[i].stage).rows();
-      candidate.coarse = scored[i].stage != search_->last_stage();
-      candidate.test = tests[i];
-      candidate.standing =
-          i == reference_ ? Standing::kReference : StandingOf(tests[i], options_.search.statistics);
-      if (i != reference_) candidate.rows_for_3_sigma = RowsForThreeSigma(tests[i]);
-      if (i == reference_) result_.reference = at;
-      if (i == search_->best()) result_.best = at;
-      result_.candidates.push_back(std::move(candidate));
-    }
-    for (const Reading& reading : input_.readings) ListReading(reading);
-    const RowScores& scores = scored[reference_].scores;
+  void List() {
+    order_ = ListCandidates(*search_, reference_, input_.captures, input_.readings,
+                            options_.search.statistics, result_);
     result_.rows = plan_.rows();
-    result_.rows_outside_vocabulary = scores.rows_outside_vocabulary();
+    result_.rows_outside_vocabulary =
+        search_->candidates()[reference_].scores.rows_outside_vocabulary();
     result_.sequences = static_cast<int32_t>(plan_.ranges.size());
-    ListPruning();
-  }
-
-  void ListReading(const Reading& reading) {
-    DeclaredReading declared;
-    declared.convention = reading.convention;
-    declared.wiring = reading.wiring.ToString();
-    declared.why_not = reading.why_not;
-    if (reading.candidate.has_value()) {
-      declared.candidate = PlaceOf(*reading.candidate);
-      result_.candidates[declared.candidate].declared = true;
-    }
-    result_.declared.push_back(std::move(declared));
-  }
-
-  // Of a candidate that was looked at, in the result.
-  int32_t PlaceOf(const Candidate& candidate) const {
-    const int32_t i = search_->Find(candidate);
-    return static_cast<int32_t>(std::find(order_.begin(), order_.end(), i) - order_.begin());
-  }
-
-  void ListPruning() {
-    Pruning& pruned = result_.pruned;
-    pruned.exhaustive = search_->exhaustive();
-    pruned.possible = search_->possible();
-    pruned.scored_coarse = static_cast<int64_t>(result_.candidates.size());
-    for (const CandidateResult& candidate : result_.candidates) {
-      pruned.scored_fully += candidate.coarse ? 0 : 1;
-    }
-    pruned.coarse_rows = search_->plan(0).rows();
-    pruned.rows = plan_.rows();
-    pruned.rule = absl::StrCat(
-        pruned.exhaustive
-            ? "every ordered choice of tensors with every shift was scored"
-            : "a search from the declared wiring: all orders of it, every single tensor replaced, "
-              "all moved by layers, every shift, and the same from the best that turned up",
-        ShiftRule(),
-        "; a candidate left the race once it was worse beyond doubt on the rows so far");
-  }
-
-  std::string ShiftRule() const {
-    if (!result_.alignment.shift.has_value()) return "";
-    return absl::StrCat(
-        "; no shift was tried that gives a row the state of the token it is fed, since ",
-        result_.alignment.reason);
   }
 
   absl::Status ScoreDepths(DraftModel& model) {

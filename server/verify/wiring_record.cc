@@ -1,5 +1,6 @@
 #include "server/verify/wiring_record.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -12,16 +13,25 @@ namespace {
 
 // Enough to tell neighbouring boundaries apart, little enough for a file that people open.
 constexpr int32_t kFingerprintChannels = 64;
+// Quantiles of more would not be better, and all rows of a large recording do not fit memory.
+constexpr int64_t kFingerprintRows = 8192;
 
+// Empty when no sequence is long enough for a typical row.
 std::string FingerprintOf(const CaptureSet& captures, int32_t tensor) {
+  int64_t typical = 0;
+  for (const CaptureSequence& sequence : captures.sequences) {
+    typical += std::max<int64_t>(0, sequence.length() - kFirstTypicalPosition);
+  }
+  const int64_t stride = typical / kFingerprintRows + 1;
   std::vector<float> values;
   std::vector<float> row(captures.hidden_size);
   for (const CaptureSequence& sequence : captures.sequences) {
-    for (int64_t p = kFirstTypicalPosition; p < sequence.length(); ++p) {
+    for (int64_t p = kFirstTypicalPosition; p < sequence.length(); p += stride) {
       CopyState(sequence, tensor, p, absl::MakeSpan(row));
       values.insert(values.end(), row.begin(), row.end());
     }
   }
+  if (values.empty()) return "";
   return FingerprintToJson(MakeFingerprint(
       values, captures.hidden_size, SpreadChannels(captures.hidden_size, kFingerprintChannels)));
 }
@@ -66,7 +76,8 @@ absl::StatusOr<WiringMeasurement> MeasurementOf(const VerifyResult& result,
                                              reference.depths->accept_length};
   }
   for (const int32_t tensor : reading->candidate->tensors) {
-    measurement.fingerprints.push_back(FingerprintOf(captures, tensor));
+    std::string fingerprint = FingerprintOf(captures, tensor);
+    if (!fingerprint.empty()) measurement.fingerprints.push_back(std::move(fingerprint));
   }
   return measurement;
 }

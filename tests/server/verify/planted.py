@@ -86,3 +86,13 @@ def plant_head(output, ids):
     if not weights.exists():
         shutil.copyfile(ROOT / "demo/drafter/model.safetensors", weights)
     return output
+
+
+def join(recordings, output):
+    """One recording of the samples of several, which have the same tensors."""
+    first = read_recording(recordings[0])
+    with RecordingWriter(output, first.target, first.tensors, DType.BFLOAT16, "joined") as writer:
+        for number, folder in enumerate(recordings):
+            for sample in read_recording(folder):
+                rows = {t.name: sample.stored[t.name] for t in first.tensors}
+                writer.add(sample.tokens, rows, sample.prompt_tokens, f"{number}-{sample.name}")
