@@ -22,10 +22,11 @@
 namespace aerie {
 
 struct SearchOptions {
-  int64_t coarse_rows = 512;     // of the first stage, over all sequences; >= 1
-  int64_t max_exhaustive = 512;  // up to so many candidates all are scored; else a search
-  int64_t max_candidates = 800;  // that a search looks at
-  int64_t max_thorough = 96;     // that may be scored on all rows
+  int64_t coarse_rows = 512;           // of the first stage, over all sequences; >= 1
+  int64_t min_rows_per_sequence = 32;  // see CoarsePlan
+  int64_t max_exhaustive = 512;        // up to so many candidates all are scored; else a search
+  int64_t max_candidates = 800;        // that a search looks at
+  int64_t max_thorough = 96;           // that may be scored on all rows
   std::vector<int32_t> shifts = {0, -1, 1};
   StatisticsOptions statistics;
 };

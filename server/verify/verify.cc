@@ -46,7 +46,7 @@ class Verification {
           "the head takes ", input_.num_captures, " captures and the recording has ", tensors,
           " tensors; expected at least as many; record what the head needs and a few more"));
     }
-    plan_ = PlanRows(input_.captures, options_.max_rows, options_.min_rows_per_sequence);
+    plan_ = PlanRows(input_.captures, options_.max_rows, options_.search.min_rows_per_sequence);
     if (plan_.rows() == 0) {
       return absl::InvalidArgumentError(
           "the recording has no row to score; expected sequences with at least 4 tokens, of which "

@@ -20,8 +20,7 @@
 namespace aerie {
 
 struct VerifyOptions {
-  int64_t max_rows = 4096;             // scored for a candidate; >= 1
-  int64_t min_rows_per_sequence = 32;  // when there are more sequences than that leaves room for
+  int64_t max_rows = 4096;  // scored for a candidate; >= 1
   int64_t rows_per_pass = 512;
   int32_t depth = 5;         // 1..16
   int64_t max_chains = 512;  // of drafts, for accuracy by depth
