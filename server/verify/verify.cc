@@ -203,7 +203,8 @@ class Verification {
     const Candidate& best = search_->candidates()[order_[result_.best]].candidate;
     const Reading* const reading = ReferenceReading();
     const TargetTables* const tables = input_.tables.has_value() ? &*input_.tables : nullptr;
-    result_.labels = JudgeLabels({input_.captures, tables, reading, &best, WiringVerdict()});
+    result_.labels =
+        JudgeLabels({input_.captures, tables, reading, &best, Rivals(), WiringVerdict()});
     result_.profiles = ProfileTensors(input_.captures);
     result_.limits = input_.limits;
     if (reading != nullptr) {
@@ -221,6 +222,16 @@ class Verification {
       }
     }
     return nullptr;
+  }
+
+  std::vector<Candidate> Rivals() const {
+    std::vector<Candidate> rivals;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (result_.candidates[i].rival) {
+        rivals.push_back(search_->candidates()[order_[i]].candidate);
+      }
+    }
+    return rivals;
   }
 
   // A setting that is contradicted says nothing of labels.
