@@ -12,6 +12,7 @@
 #include "server/verify/listing.h"
 #include "server/verify/profiles.h"
 #include "server/verify/row_scoring.h"
+#include "server/verify/setting_trials.h"
 #include "server/verify/verdict.h"
 
 namespace aerie {
@@ -33,7 +34,7 @@ class Verification {
     List();
     AERIE_RETURN_IF_ERROR(ScoreDepths(*model));
     model.reset();  // one head at a time in memory
-    AERIE_RETURN_IF_ERROR(TrySettings());
+    AERIE_RETURN_IF_ERROR(TryVariants());
     Conclude();
     return std::move(result_);
   }
@@ -155,43 +156,15 @@ class Verification {
     return chosen;
   }
 
-  absl::Status TrySettings() {
-    std::vector<PairedTest*> tests;
-    result_.what_if.reserve(input_.variants.size());
-    for (size_t i = 0; i < input_.variants.size(); ++i) {
-      const SettingVariant& variant = input_.variants[i];
-      WhatIf& what_if = result_.what_if.emplace_back();
-      what_if.setting = variant.setting;
-      what_if.declared = variant.declared;
-      what_if.value = variant.value;
-      what_if.why_not = variant.why_not;
-      if (chains_.size() == 0) what_if.why_not = "no row has enough tokens behind it";
-      if (!what_if.why_not.empty()) continue;
-      AERIE_RETURN_IF_ERROR(TrySetting(variant, what_if));
-      if (what_if.scored) tests.push_back(&what_if.test);
-      Tell("settings", i + 1, input_.variants.size());
-    }
-    AdjustByHolm(tests);
-    for (WhatIf& what_if : result_.what_if) {
-      what_if.better = what_if.scored &&
-                       StandingOf(what_if.test, options_.search.statistics) == Standing::kBetter;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status TrySetting(const SettingVariant& variant, WhatIf& what_if) {
-    absl::StatusOr<std::unique_ptr<DraftModel>> model = load_(variant.options);
-    if (!model.ok()) {
-      what_if.why_not = std::string(model.status().message());
-      return absl::OkStatus();
-    }
-    ChainScorer scorer(**model, input_.captures, options_.rows_per_pass);
+  absl::Status TryVariants() {
     const Candidate& best = search_->candidates()[order_[result_.best]].candidate;
-    AERIE_ASSIGN_OR_RETURN(const ChainScores scores, scorer.Score(best, chains_));
-    what_if.scored = true;
-    what_if.depths = scores.Summary();
-    what_if.test = ComparePaired(chains_.AsRowPlan(), best_chains_.MeanLogLikelihoods(),
-                                 scores.MeanLogLikelihoods());
+    const SettingTrials trials{
+        input_.captures,           best, chains_, best_chains_, options_.rows_per_pass,
+        options_.search.statistics};
+    AERIE_ASSIGN_OR_RETURN(result_.what_if,
+                           TrySettings(trials, input_.variants, load_, [this](size_t done) {
+                             Tell("settings", done, input_.variants.size());
+                           }));
     return absl::OkStatus();
   }
 

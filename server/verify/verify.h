@@ -3,19 +3,17 @@
 // Models come from outside, one at a time, so that all of this is tested with a fake one.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/engine/draft_model.h"
 #include "server/verify/capture_set.h"
 #include "server/verify/declared.h"
 #include "server/verify/search.h"
+#include "server/verify/setting_trials.h"
 #include "server/verify/target_tables.h"
 #include "server/verify/verify_result.h"
-#include "server/verify/what_if.h"
 
 namespace aerie {
 
@@ -38,10 +36,6 @@ struct VerifyInput {
   std::vector<SettingVariant> variants;
   std::vector<std::string> limits;  // what could not be prepared
 };
-
-// Loads the head under these options.
-using ModelLoader =
-    std::function<absl::StatusOr<std::unique_ptr<DraftModel>>(const CheckpointOptions& options)>;
 
 // Fills all of the result but the names of files. INVALID_ARGUMENT: the recording has fewer tensors
 // than the head takes, or no row to score. Else as the loader or the model fails.
