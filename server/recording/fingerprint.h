@@ -2,9 +2,9 @@
 // channel.
 //
 // The size of a row (its RMS) is blind: a few huge activations drown everything else, so rows of
-// neighbouring boundaries differ by a thousandth in it, and a final norm looks like an early layer.
-// Where the values of each *channel* lie tells neighbours apart, since each channel counts the
-// same.
+// neighbouring boundaries may differ by a thousandth in it, and a final norm looks like an early
+// layer. Where the values of each *channel* lie tells neighbours apart, since each channel counts
+// the same.
 #pragma once
 
 #include <array>

@@ -17,7 +17,10 @@ std::string ClaimText(const RecordedTensor& tensor) {
 }
 
 std::string Named(const RecordedTensor& tensor) {
-  if (tensor.label.empty() || tensor.label == tensor.name) return tensor.name;
+  // A label that repeats name or claim tells nothing.
+  if (tensor.label.empty() || tensor.label == tensor.name || tensor.label == ClaimText(tensor)) {
+    return tensor.name;
+  }
   return absl::StrCat(tensor.name, " \"", tensor.label, "\"");
 }
 
@@ -30,10 +33,10 @@ std::vector<std::string> Contradictions(const Recording& a, const Recording& b,
     const RecordedTensor& tensor = a.tensors()[i];
     const RecordedTensor& best = b.tensors()[match.best];
     if (match.claims_differ && match.verdict != MatchVerdict::kDifferent) {
-      told.push_back(absl::StrCat(Named(tensor), " of A claims ", ClaimText(tensor), ", ",
-                                  Named(best), " of B claims ", ClaimText(best), ", and they are ",
-                                  MatchVerdictName(match.verdict),
-                                  match.verdict == MatchVerdict::kLikely ? " the same" : ""));
+      told.push_back(absl::StrCat(Named(tensor), " of A claims ", ClaimText(tensor), " and is ",
+                                  match.verdict == MatchVerdict::kLikely ? "likely " : "",
+                                  "the same as ", Named(best), " of B, which claims ",
+                                  ClaimText(best)));
     } else if (match.claims_differ) {
       told.push_back(absl::StrCat(Named(tensor), " of A claims ", ClaimText(tensor),
                                   ", as a tensor of B does, and they are different"));

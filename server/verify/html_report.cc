@@ -211,8 +211,8 @@ std::string VerifyResultAsHtml(const VerifyResult& result) {
   LabelTable(result, html);
   Chart("Size of the rows of each tensor", NormChart(result),
         "Root mean square of a row, logarithmic: bar 25 .. 75 %, thick line 5 .. 95 %, thin line "
-        "all rows, mark the median. Sizes alone do not tell places apart: neighbours differ by a "
-        "thousandth, and a final norm is as small as an early layer.",
+        "all rows, mark the median. Sizes alone do not tell places apart: neighbours may differ "
+        "by a thousandth, and a final norm is as small as an early layer.",
         html);
   List("Not tested", result.limits, html);
   html += fmt::format(

@@ -20,6 +20,7 @@ from aerie_draft.importers_layouts import (
     DumpedSample,
     claim_of_label,
     order_of,
+    prompt_of_mask,
     sample_of_dict,
     sample_of_parts,
     split_rows,
@@ -91,7 +92,10 @@ def read_sample_folder(folder: pathlib.Path, hidden: int | None) -> DumpedSample
         raise RefusedFile(
             f"{folder}: tokens but no tensors; expected files such as aux_0.pt; save them there"
         )
-    return sample_of_parts(subject, tokens, {name: parts[name] for name in order_of(list(parts))})
+    sample = sample_of_parts(subject, tokens, {name: parts[name] for name in order_of(list(parts))})
+    if (mask := folder / "loss_mask.pt").is_file():
+        sample.prompt_tokens = prompt_of_mask(str(mask), _read(mask), len(tokens))
+    return sample
 
 
 def read_samples(source: pathlib.Path, hidden: int | None) -> Iterator[tuple[str, DumpedSample]]:
@@ -181,7 +185,7 @@ def run(options: argparse.Namespace) -> tuple[int, list[RecordedTensor]]:
                 f"{', '.join(names)} of type {kind} as in the first sample; import them apart"
             )
         rows = {n: _values(sample, a, _DTYPE_OF_KIND[kind]) for n, a in sample.rows.items()}
-        writer.add(sample.tokens, rows)
+        writer.add(sample.tokens, rows, sample.prompt_tokens)
         count += 1
         if count == options.limit:
             break

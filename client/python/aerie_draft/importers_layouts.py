@@ -36,6 +36,7 @@ class DumpedSample:
     kind: str
     rows: dict[str, np.ndarray]
     labels: dict[str, str]  # what the format says of a tensor; may lack some
+    prompt_tokens: int | None = None  # as the loss mask tells; None: it does not
 
 
 def _refuse(subject: str, seen: str, expected: str, remedy: str) -> RefusedFile:
@@ -60,6 +61,17 @@ def whole_numbers(subject: str, value) -> np.ndarray:
             "save one sample a file",
         )
     return array.astype(np.int64)
+
+
+def prompt_of_mask(subject: str, mask, length: int) -> int | None:
+    """How many tokens stand before the first that the loss counts; None when it counts none."""
+    array = np.asarray(mask.array if isinstance(mask, TorchTensor) else mask).reshape(-1)
+    if len(array) != length:
+        raise _refuse(
+            subject, f"a loss mask of {len(array)} entries", f"{length}, one a token", "cut it"
+        )
+    counted = np.flatnonzero(array)
+    return int(counted[0]) if len(counted) else None
 
 
 def tensor_of(subject: str, name: str, value) -> TorchTensor:
@@ -167,7 +179,10 @@ def sample_of_dict(subject: str, content, hidden: int | None) -> DumpedSample:
         if isinstance(value, TorchTensor) and value.array.ndim == 3 and value.array.shape[0] != 1:
             hidden = None  # the shape says it
         _add(parts, subject, last_key, value, len(tokens), hidden)
-    return sample_of_parts(subject, tokens, parts, labels)
+    sample = sample_of_parts(subject, tokens, parts, labels)
+    if "loss_mask" in content:
+        sample.prompt_tokens = prompt_of_mask(subject, content["loss_mask"], len(tokens))
+    return sample
 
 
 def _add(parts, subject, key, value, length, hidden) -> None:

@@ -82,6 +82,14 @@ def test_every_layout_gives_each_place_its_own_array(layout):
         np.testing.assert_array_equal(array, state(index))
 
 
+def test_a_loss_mask_of_zeros_tells_no_prompt_and_a_short_one_is_refused():
+    content = {"input_ids": IDS, "hidden_states": [tensor(state(0))]}
+    zeros = sample_of_dict("file", {**content, "loss_mask": [0] * L}, None)
+    assert zeros.prompt_tokens is None
+    with pytest.raises(RefusedFile, match="loss mask of 2 entries"):
+        sample_of_dict("file", {**content, "loss_mask": [0, 1]}, None)
+
+
 @pytest.mark.parametrize(
     "content, hidden, message",
     [
@@ -170,7 +178,7 @@ class TestTorchDumps:
             for index in range(3):
                 self.save(folder, f"aux_{index}.pt", state(index + number), self.torch.bfloat16)
             self.save(folder, "final.pt", state(9), self.torch.bfloat16)
-            self.save(folder, "loss_mask.pt", TOKENS)
+            self.save(folder, "loss_mask.pt", [0, 0, 1, 0, 1])
             self.save(folder, "input_ids.pt", TOKENS)
 
     def test_one_folder_a_sample_becomes_a_recording(self, tmp_path):
@@ -194,6 +202,7 @@ class TestTorchDumps:
             "boundary 59",
         ]
         assert recording.target.num_layers == 61
+        assert recording.samples[0].prompt_tokens == 2  # before the first that the loss counts
         assert len(recording.samples) == 2
         np.testing.assert_allclose(recording.samples[1].rows("aux_2"), state(3), rtol=1e-2)
 
@@ -205,7 +214,7 @@ class TestTorchDumps:
         torch.save(
             {
                 "input_ids": torch.tensor(TOKENS),
-                "loss_mask": torch.ones(L),
+                "loss_mask": torch.tensor([[0, 1, 1, 0, 1]]),
                 "hidden_state": torch.tensor(state(3))[None],
                 "aux_hidden_state": torch.tensor(states)[None],
             },
@@ -214,6 +223,7 @@ class TestTorchDumps:
         recording = import_(tmp_path, tmp_path / "dump")
         assert [t.name for t in recording.tensors] == ["aux_0", "aux_1", "aux_2", "final"]
         np.testing.assert_array_equal(recording.samples[0].rows("final"), state(3))
+        assert recording.samples[0].prompt_tokens == 1
 
     def test_target_gives_sizes(self, tmp_path):
         self.dump(tmp_path / "dump")

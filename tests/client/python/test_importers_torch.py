@@ -133,6 +133,23 @@ def test_a_container_that_holds_itself_is_read_as_such(tmp_path):
     assert inner[0] is inner
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_pickle_with_changed_bytes_is_read_or_refused_and_nothing_else(tmp_path):
+    sound = tensor_pickle()
+    generator = np.random.default_rng(5)
+    refused = 0
+    for _ in range(2000):
+        changed = bytearray(sound)
+        for place in generator.integers(2, len(sound), generator.integers(1, 5)):
+            changed[place] = generator.integers(256)
+        path = archive(tmp_path / "a.pt", bytes(changed), [("0", FOUR)])
+        try:
+            read_torch_file(path)
+        except RefusedFile:
+            refused += 1
+    assert refused > 1000
+
+
 def test_compressed_entries_are_refused(tmp_path):
     path = archive(tmp_path / "a.pt", pickle.dumps({}, 2), (), zipfile.ZIP_DEFLATED)
     with pytest.raises(RefusedFile, match="compressed"):

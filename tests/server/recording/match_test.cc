@@ -179,8 +179,8 @@ TEST(MatchTest, ATensorCalledEmbeddingThatIsALayerIsContradictedByTheOtherRecord
   EXPECT_FALSE(result.matches[1].claims_differ);
   EXPECT_EQ(MatchExitCode(dump, live, result), 3);
   EXPECT_THAT(MatchAsText(dump, live, result),
-              HasSubstr("aux_0 \"embed\" of A claims embedding, boundary_3 of B claims boundary 3, "
-                        "and they are same"));
+              HasSubstr("aux_0 \"embed\" of A claims embedding and is the same as boundary_3 of B, "
+                        "which claims boundary 3"));
 }
 
 TEST(MatchTest, AClaimBesideNoneIsNoContradiction) {
