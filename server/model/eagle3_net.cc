@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/status_macros.h"
-#include "server/model/tensor_view.h"
 
 namespace aerie {
 namespace {
@@ -68,7 +67,7 @@ at::Tensor Eagle3Net::Forward(const at::Tensor& hidden, const PassRows& rows, Kv
   const RowChoice wanted = RowChoice::Wanted(rows);
 
   const at::Tensor normed = hidden_norm_(hidden);
-  const at::Tensor embedded = embedding_.index_select(0, Indices(rows.ids()));
+  const at::Tensor embedded = embedding_.Rows(rows.ids());
   at::Tensor x = at::cat({input_norms_[0].AsFloat(embedded).to(dtype_), normed}, 1);
   at::Tensor z = norm_before_residual_ ? normed : hidden;
   for (size_t i = 0; i < layers_.size(); ++i) {

@@ -26,6 +26,7 @@
 #include "server/model/pass_rows.h"
 #include "server/model/rms_norm.h"
 #include "server/model/rotation.h"
+#include "server/model/tensor_view.h"
 #include "server/model/weight_loader.h"
 
 namespace aerie {
@@ -46,7 +47,7 @@ class Eagle3Net {
   const KvShape& kv_shape() const { return kv_shape_; }
   int64_t weight_bytes() const { return weight_bytes_; }
   // Of the weights that every step reads: all but the embedding.
-  int64_t step_bytes() const { return weight_bytes_ - static_cast<int64_t>(embedding_.nbytes()); }
+  int64_t step_bytes() const { return weight_bytes_ - embedding_.nbytes(); }
 
   // [rows, captures x target hidden] -> [rows, hidden].
   at::Tensor Fuse(const at::Tensor& aux) const;
@@ -66,7 +67,7 @@ class Eagle3Net {
   int64_t weight_bytes_ = 0;
   bool norm_before_residual_, norm_output_;
   Rotation rope_;
-  at::Tensor embedding_;  // [vocab, hidden]: rows are converted when they are used
+  MappedRows embedding_;  // [vocab, hidden]: rows are converted when they are used
   RmsNorm fc_input_norm_;
   std::vector<RmsNorm> fc_norms_;  // one for each capture, or none
   at::Tensor fc_;                  // undefined without aux hidden states

@@ -168,7 +168,7 @@ std::vector<StepOutput> Eagle3Model::Judge(absl::Span<const StepSequence> batch,
 void Eagle3Model::Keep(absl::Span<const StepSequence> batch, const PassRows& rows,
                        const at::Tensor& feedback) {
   for (const StepSequence& part : batch)
-    slots_.Reserve(part.slot, static_cast<int64_t>(part.tokens.size()));
+    slots_.Reserve(part.slot, part.IsExtend() ? 1 : static_cast<int64_t>(part.tokens.size()));
   // Nothing below fails: from here on the rows count.
   int64_t next = 0;
   for (const NetSequence& sequence : rows.sequences()) {

@@ -1,7 +1,5 @@
 #include "server/model/rotation.h"
 
-#include <cmath>
-
 #include "server/model/rope_frequencies.h"
 
 namespace aerie {
@@ -13,22 +11,18 @@ Rotation::Rotation(const RopeSpec& rope) : rope_(rope) {
 // Angles are float64: at large positions a float32 one is off by more than a rotation is fine.
 Turns Rotation::At(absl::Span<const int64_t> positions, absl::Span<const int64_t> lengths) const {
   const bool dynamic = rope_.type.value == RopeType::kDynamic;
-  const auto rows = static_cast<int64_t>(positions.size());
   const int64_t pairs = rope_.dims.value / 2;
-  Turns turns{at::empty({rows, 1, pairs}, at::kFloat), at::empty({rows, 1, pairs}, at::kFloat)};
-  float* cos = turns.cos.mutable_data_ptr<float>();
-  float* sin = turns.sin.mutable_data_ptr<float>();
+  at::Tensor angles = at::empty({static_cast<int64_t>(positions.size()), 1, pairs}, at::kDouble);
+  double* angle = angles.mutable_data_ptr<double>();
   std::vector<double> by_length;
   for (size_t row = 0; row < positions.size(); ++row) {
     if (dynamic && (row == 0 || lengths[row] != lengths[row - 1]))
       by_length = RopeFrequencies(rope_, lengths[row]);
-    for (const double frequency : dynamic ? by_length : frequencies_) {
-      const double angle = static_cast<double>(positions[row]) * frequency;
-      *cos++ = static_cast<float>(std::cos(angle) * rope_.amplitude.value);
-      *sin++ = static_cast<float>(std::sin(angle) * rope_.amplitude.value);
-    }
+    for (const double frequency : dynamic ? by_length : frequencies_)
+      *angle++ = static_cast<double>(positions[row]) * frequency;
   }
-  return turns;
+  const double amplitude = rope_.amplitude.value;
+  return {angles.cos().mul_(amplitude).to(at::kFloat), angles.sin().mul_(amplitude).to(at::kFloat)};
 }
 
 at::Tensor Rotation::Rotate(const at::Tensor& x, const Turns& turns) const {

@@ -48,7 +48,7 @@ class RoundSlots {
   const RoundSlot& at(SlotId slot) const;
   void Release(SlotId slot);
 
-  // Makes room for `rows` draft rows more, or for a root, and their states; may throw.
+  // Makes room for `rows` draft rows more, or for a root with 1, and their states; may throw.
   void Reserve(SlotId slot, int64_t rows);
   // After Reserve(). The slot begins anew; `state` is the root's, or null.
   void BeginAnew(SlotId slot, const void* state);

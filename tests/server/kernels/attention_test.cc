@@ -1,197 +1,36 @@
 // Attention over pages against plain loops in float64, on every level that this machine runs.
 #include "server/kernels/attention.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <random>
-#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/kernels/levels.h"
+#include "tests/server/kernels/paged_case.h"
 
 namespace aerie {
 namespace {
-
-constexpr int32_t kNoPage = -1;
-
-// A sequence of `length` rows in pages that are in no order, some of them missing, and queries.
-// Rows that nobody wrote are NaN.
-struct Sequence {
-  int64_t length = 0;
-  int32_t page_rows = 0, key_dim = 0, value_dim = 0, group = 0;
-  KvElement element = KvElement::kFloat32;
-  std::vector<int32_t> pages;
-  std::vector<std::byte> store;                  // of each page: keys, then values
-  std::vector<std::vector<float>> keys, values;  // as stored, by row
-
-  int64_t element_bytes() const { return element == KvElement::kFloat32 ? 4 : 2; }
-  int64_t page_bytes() const { return page_rows * (key_dim + value_dim) * element_bytes(); }
-};
-
-float Rounded(float value, KvElement element) {
-  if (element == KvElement::kFloat32) return value;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0xffff0000u);
-}
-
-class Case {
- public:
-  Case(uint32_t seed, int64_t length, int32_t page_rows, KvElement element) : random_(seed) {
-    s_.length = length;
-    s_.page_rows = page_rows;
-    s_.element = element;
-    s_.key_dim = 1 + Below(70);
-    s_.value_dim = 1 + Below(150);
-    s_.group = 1 + Below(7);
-    const auto count = static_cast<int32_t>((length + page_rows - 1) / page_rows);
-    for (int32_t i = 0; i < count; ++i) s_.pages.push_back((i * 7 + 3) % (count * 7 + 1));
-    s_.store.resize((count * 7 + 1) * s_.page_bytes(), std::byte{0xff});  // NaN in both elements
-    for (int64_t row = 0; row < length; ++row) {
-      s_.keys.push_back(Numbers(s_.key_dim));
-      s_.values.push_back(Numbers(s_.value_dim));
-      const int64_t page = s_.pages[row / page_rows] * s_.page_bytes(), at = row % page_rows;
-      Write(s_.keys.back(), page + at * s_.key_dim * s_.element_bytes());
-      Write(s_.values.back(),
-            page + (page_rows * s_.key_dim + at * s_.value_dim) * s_.element_bytes());
-    }
-  }
-
-  int32_t Below(int64_t bound) { return static_cast<int32_t>(random_() % bound); }
-  const Sequence& sequence() const { return s_; }
-
-  // The worst difference between what AttendPages makes of `seen` and what it should.
-  double WorstDifference(std::vector<SeenRows> seen, CpuLevel level) {
-    DropUnseenPages(seen);
-    const auto rows = static_cast<int64_t>(seen.size());
-    // Strides with room between the rows.
-    const int64_t query_stride = s_.group * s_.key_dim + 3;
-    const int64_t out_stride = s_.group * s_.value_dim + 2;
-    const std::vector<float> queries = Unrounded(rows * query_stride);
-    std::vector<float> out(rows * out_stride, 77.0f);
-    const AttentionArgs args{
-        .kv = {.keys = s_.store.data(),
-               .values = s_.store.data() + s_.page_rows * s_.key_dim * s_.element_bytes(),
-               .page_bytes = s_.page_bytes(),
-               .pages = s_.pages.data(),
-               .page_rows = s_.page_rows,
-               .key_dim = s_.key_dim,
-               .value_dim = s_.value_dim,
-               .element = s_.element},
-        .rows = rows,
-        .group = s_.group,
-        .seen = seen.data(),
-        .queries = queries.data(),
-        .query_stride = query_stride,
-        .out = out.data(),
-        .out_stride = out_stride,
-        .scale = 0.3f};
-    AttendPages(args, scratch_, level);
-    double worst = 0.0;
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int32_t g = 0; g < s_.group; ++g) {
-        const float* const query = queries.data() + row * query_stride + g * s_.key_dim;
-        const std::vector<double> expected = Expected(query, seen[row]);
-        for (int32_t d = 0; d < s_.value_dim; ++d) {
-          const double difference =
-              std::abs(out[row * out_stride + g * s_.value_dim + d] - expected[d]);
-          if (!(difference <= worst)) worst = difference;  // NaN as well
-        }
-      }
-      EXPECT_EQ(out[(row + 1) * out_stride - 1], 77.0f) << "written past the row";
-    }
-    return worst;
-  }
-
- private:
-  std::vector<float> Unrounded(int64_t count) {
-    std::uniform_real_distribution<float> numbers(-2.0f, 2.0f);
-    std::vector<float> out(count);
-    for (float& value : out) value = numbers(random_);
-    return out;
-  }
-
-  std::vector<float> Numbers(int64_t count) {
-    std::vector<float> out = Unrounded(count);
-    for (float& value : out) value = Rounded(value, s_.element);
-    return out;
-  }
-
-  void Write(const std::vector<float>& numbers, int64_t at) {
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const uint32_t bits = std::bit_cast<uint32_t>(numbers[i]);
-      const auto half = static_cast<uint16_t>(bits >> 16);
-      if (s_.element == KvElement::kFloat32) {
-        std::memcpy(s_.store.data() + at + 4 * i, &bits, 4);
-      } else {
-        std::memcpy(s_.store.data() + at + 2 * i, &half, 2);
-      }
-    }
-  }
-
-  static bool Sees(const SeenRows& seen, int64_t row) {
-    const auto within = [row](const RowRange& r) { return r.begin <= row && row < r.end; };
-    return within(seen.early) || within(seen.late) ||
-           std::find(seen.single, seen.single + seen.singles, row) != seen.single + seen.singles;
-  }
-
-  void DropUnseenPages(const std::vector<SeenRows>& seen) {
-    for (size_t page = 0; page < s_.pages.size(); ++page) {
-      bool any = false;
-      for (int64_t i = 0; i < s_.page_rows; ++i) {
-        for (const SeenRows& rows : seen)
-          any = any || Sees(rows, static_cast<int64_t>(page) * s_.page_rows + i);
-      }
-      if (!any) s_.pages[page] = kNoPage;
-    }
-  }
-
-  std::vector<double> Expected(const float* query, const SeenRows& seen) const {
-    std::vector<double> scores(s_.length, -std::numeric_limits<double>::infinity());
-    double largest = scores[0];
-    for (int64_t row = 0; row < s_.length; ++row) {
-      if (!Sees(seen, row)) continue;
-      scores[row] = 0.0;
-      for (int32_t d = 0; d < s_.key_dim; ++d)
-        scores[row] += 0.3 * double{query[d]} * double{s_.keys[row][d]};
-      largest = std::max(largest, scores[row]);
-    }
-    std::vector<double> out(s_.value_dim);
-    double total = 0.0;
-    for (int64_t row = 0; row < s_.length; ++row) {
-      const double weight = std::exp(scores[row] - largest);
-      total += weight;
-      for (int32_t d = 0; d < s_.value_dim; ++d) out[d] += weight * double{s_.values[row][d]};
-    }
-    for (double& value : out) value /= total;
-    return out;
-  }
-
-  std::mt19937 random_;
-  Sequence s_;
-  AttentionScratch scratch_;
-};
 
 // float32 scores up to 60 keep about 5e-6 of their value, and so do the weights.
 constexpr double kTolerance = 5e-5;
 
 class AttentionTest : public testing::TestWithParam<LevelAndElement> {
  protected:
-  void ExpectRight(Case& c, const std::vector<SeenRows>& seen) {
+  void ExpectRight(PagedCase& c, const std::vector<SeenRows>& seen) {
     const double worst = c.WorstDifference(seen, GetParam().level);
     EXPECT_TRUE(worst <= kTolerance)
-        << worst << ": " << seen.size() << " rows of " << c.sequence().group << " queries, "
-        << c.sequence().length << " rows in pages of " << c.sequence().page_rows;
+        << worst << ": " << seen.size() << " rows of " << c.group() << " queries, " << c.length()
+        << " rows in pages of " << c.page_rows();
   }
 };
 
 TEST_P(AttentionTest, AQuerySeesWhatItIsSaidToSee) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
-    Case c(seed, 1 + seed * 7 % 300, 1 + seed * 5 % 37, GetParam().element);
-    ExpectRight(c, {{.late = {0, c.sequence().length}}});
+    PagedCase c(seed, 1 + seed * 7 % 300, 1 + seed * 5 % 37, GetParam().element);
+    ExpectRight(c, {{.late = {0, c.length()}}});
   }
 }
 
@@ -199,18 +38,17 @@ TEST_P(AttentionTest, AQuerySeesWhatItIsSaidToSee) {
 // group.
 TEST_P(AttentionTest, RowsOfAPromptSeeUpToThemselves) {
   for (uint32_t seed = 0; seed < 12; ++seed) {
-    Case c(seed, 20 + seed * 13, 1 + seed * 11 % 70, GetParam().element);
+    PagedCase c(seed, 20 + seed * 13, 1 + seed * 11 % 70, GetParam().element);
     const int64_t first = c.Below(20);
     std::vector<SeenRows> seen;
-    for (int64_t row = first; row < c.sequence().length; ++row)
-      seen.push_back({.late = {0, row + 1}});
+    for (int64_t row = first; row < c.length(); ++row) seen.push_back({.late = {0, row + 1}});
     ExpectRight(c, seen);
   }
 }
 
 TEST_P(AttentionTest, AWindowKeepsTheBeginningAndTheEndOnly) {
   for (uint32_t seed = 0; seed < 24; ++seed) {
-    Case c(seed, 150, 1 + seed * 3 % 40, GetParam().element);
+    PagedCase c(seed, 150, 1 + seed * 3 % 40, GetParam().element);
     const int64_t start = c.Below(30), sink = c.Below(6), window = 1 + c.Below(40);
     const int64_t rows = 1 + c.Below(30);
     std::vector<SeenRows> seen;
@@ -225,7 +63,7 @@ TEST_P(AttentionTest, AWindowKeepsTheBeginningAndTheEndOnly) {
 
 TEST_P(AttentionTest, NodesOfATreeSeeTheirAncestorsAlone) {
   for (uint32_t seed = 0; seed < 24; ++seed) {
-    Case c(seed, 90, 1 + seed * 3 % 40, GetParam().element);
+    PagedCase c(seed, 90, 1 + seed * 3 % 40, GetParam().element);
     const int64_t committed = c.Below(60);
     const int64_t nodes = 1 + c.Below(29);
     std::vector<std::vector<int64_t>> paths;

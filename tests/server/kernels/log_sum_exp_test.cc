@@ -40,6 +40,15 @@ TEST_P(LogSumExpTest, ScoresFarApartAreNoTrouble) {
   EXPECT_EQ(static_cast<float>(summary.log_sum_exp), 3e38f);
 }
 
+TEST_P(LogSumExpTest, ScoresFarBelowTheLargestCountForNothing) {
+  for (float below = 40.0f; below < 400.0f; below += 0.5f) {
+    std::vector<float> scores(40, -below);
+    scores[3] = 0.0f;
+    EXPECT_EQ(static_cast<float>(Summarise(scores.data(), 40, GetParam().level).log_sum_exp), 0.0f)
+        << below;
+  }
+}
+
 TEST_P(LogSumExpTest, EveryScoreThatIsNoNumberIsFound) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}) {

@@ -121,7 +121,8 @@ OpenedSlot::~OpenedSlot() {
   model_.ReleaseSlot(id_);
 }
 
-void OpenedSlot::StartAt(int64_t row) {
+void OpenedSlot::StartAt(int64_t row, int64_t first) {
+  shift_ = row - first;
   length_ = visible_.start = row;
   pages_.assign(row / model_.kv_store().page_rows, kNoPage);
 }
@@ -151,8 +152,8 @@ StepSequence OpenedSlot::ExtendRows(const RecordedSequence& sequence, int64_t co
           .pages = pages_,
           .length = length_,
           .visible = visible_,
-          .tokens = sequence.RowTokens(length_, count),
-          .aux = sequence.RowAux(length_, count),
+          .tokens = sequence.RowTokens(length_ - shift_, count),
+          .aux = sequence.RowAux(length_ - shift_, count),
           .parents = {},
           .outputs = outputs,
           .probes = {}};

@@ -52,8 +52,9 @@ class OpenedSlot {
   int64_t length() const { return length_; }
   // Rows from `length` on are forgotten.
   void Truncate(int64_t length) { length_ = length; }
-  // The first row will be this one; before any other.
-  void StartAt(int64_t row);
+  // The sequence begins at `row`, with row `first` of what it is given; before any other.
+  void StartAt(int64_t row, int64_t first);
+  void StartAt(int64_t row) { StartAt(row, row); }
   VisibleRows& visible() { return visible_; }
   std::vector<PageId>& pages() { return pages_; }
   // The first `length` rows of `other`, on copies of its pages.
@@ -81,6 +82,7 @@ class OpenedSlot {
   SlotId id_ = 0;
   std::vector<PageId> pages_;
   int64_t length_ = 0;
+  int64_t shift_ = 0;  // of its rows against those that it is given
   int32_t drafted_ = 0;
   VisibleRows visible_;
   std::vector<int32_t> tokens_, parents_;

@@ -202,6 +202,23 @@ TEST(Eagle3ModelTest, BFloat16DraftsNearlyTheSame) {
   EXPECT_GE(equal, 10) << "of " << Recording().size();
 }
 
+// Enough rows that attention is shared out among threads.
+TEST(Eagle3ModelTest, TwoThreadsComputeWhatOneDoes) {
+  std::vector<std::vector<RowOutput>> outputs;
+  for (const int32_t threads : {1, 2}) {
+    const auto model = LoadDemo({.dtype = ComputeDType::kFloat32, .threads = threads});
+    OpenedSlot slot(*model);
+    const StepSequence part = slot.ExtendRows(Recording()[0], 150, Outputs::kEvery);
+    auto step = model->Step({&part, 1}, 3);
+    ASSERT_THAT(step, IsOk());
+    outputs.push_back((*step)[0].rows);
+  }
+  for (size_t row = 0; row < 150; ++row) {
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(outputs[0][row].top[i].log_prob, outputs[1][row].top[i].log_prob, 1e-4f) << row;
+  }
+}
+
 TEST(Eagle3ModelTest, TheVersionOfLibTorchIsKnown) {
   EXPECT_THAT(LibTorchVersion(), HasSubstr("2."));
 }

@@ -1,18 +1,12 @@
-// The store of draft KV, and the reading of bytes: the parts under the model that need memory of
-// their own.
 #include "server/model/kv_pages.h"
 
 #include <unistd.h>
 
-#include <cstring>
 #include <fstream>
-#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/model/tensor_view.h"
-#include "tests/server/checkpoint/safetensors_writer.h"
 #include "tests/testing/status_matchers.h"
 
 namespace aerie {
@@ -107,21 +101,6 @@ TEST(KvPagesTest, PagesThatWereNeverWrittenTakeNoMemory) {
   Write(*kv, pages, 0, kPageRows);
   ExpectHolds(*kv, pages, kPageRows);
   EXPECT_LT(ResidentBytes() - before, int64_t{64} << 20);
-}
-
-TEST(TensorViewTest, UnalignedBytesAreReadAsWell) {
-  const std::string bytes = "x" + BytesOf(std::vector<float>{1.5f, -2.0f});
-  const TensorSpan span{"w", TensorType::kF32, {2, 1}, std::string_view(bytes).substr(1)};
-  const at::Tensor tensor = CopyTensor(span);
-  EXPECT_THAT(Floats(tensor), testing::ElementsAre(1.5f, -2.0f));
-  EXPECT_EQ(tensor.sizes(), at::IntArrayRef({2, 1}));
-}
-
-TEST(TensorViewTest, ATensorOutlivesItsBytes) {
-  std::string bytes = BytesOf(std::vector<float>{1.5f, -2.0f});
-  const at::Tensor tensor = CopyTensor({"w", TensorType::kF32, {2}, bytes});
-  bytes.assign(bytes.size(), '\0');
-  EXPECT_THAT(Floats(tensor), testing::ElementsAre(1.5f, -2.0f));
 }
 
 }  // namespace
