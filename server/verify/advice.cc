@@ -1,6 +1,7 @@
 #include "server/verify/advice.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -22,9 +23,10 @@ void AdviseOnShift(const WiringView& wiring, std::vector<std::string>& advice) {
   if (wiring.shift == 0) return;
   advice.push_back(absl::StrFormat(
       "The head drafts best when the token of position p + 1 meets the state that the recording "
-      "has at position p %+d: pair token p + 1 with the state of position p in whatever records or "
+      "has at position p %c %d: pair token p + 1 with the state of position p in whatever records "
+      "or "
       "sends the states.",
-      wiring.shift));
+      wiring.shift < 0 ? '-' : '+', std::abs(wiring.shift)));
 }
 
 void AdviseOnSettings(const VerifyResult& result, std::vector<std::string>& advice) {

@@ -52,6 +52,13 @@ void JudgeByWiring(const LabelEvidence& evidence, int32_t tensor, bool others_li
   const int wanted = PlaceOf(*evidence.best, tensor);
   if (evidence.verdict != Verdict::kContradicted || wanted == declared || wanted < 0) return;
   const std::string capture = evidence.reading->wiring.captures()[wanted].ToString();
+  const bool disputed = std::any_of(
+      evidence.rivals.begin(), evidence.rivals.end(),
+      [&](const Candidate& rival) { return declared >= 0 && PlaceOf(rival, tensor) == declared; });
+  if (disputed) {
+    label.reason = "wirings that cannot be told apart disagree about it";
+    return;
+  }
   if (!others_lie) {
     label.reason = absl::StrCat("the head wants it where its files name ", capture,
                                 ": either this label or the head's list is wrong");

@@ -15,6 +15,7 @@ struct LabelEvidence {
   const TargetTables* tables = nullptr;  // null: no target was given
   const Reading* reading = nullptr;      // the one that is the reference; null: none could be shown
   const Candidate* best = nullptr;       // null: nothing was scored
+  std::vector<Candidate> rivals;         // that cannot be told from it
   Verdict verdict = Verdict::kUndecided;  // on the wiring alone
 };
 

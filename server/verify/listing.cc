@@ -65,7 +65,8 @@ std::vector<int32_t> ListCandidates(const CandidateSearch& search, int32_t refer
     candidate.coarse = scored[i].stage != search.last_stage();
     candidate.test = tests[i];
     candidate.best_test = best_tests[i];
-    candidate.rival = i == best || StandingOf(best_tests[i], statistics) != Standing::kExcluded;
+    candidate.rival = i == best || (search.HasTriedShift(i) &&
+                                    StandingOf(best_tests[i], statistics) != Standing::kExcluded);
     candidate.standing = i == reference ? Standing::kReference : StandingOf(tests[i], statistics);
     if (i != reference) candidate.rows_for_3_sigma = RowsForThreeSigma(tests[i]);
     const auto at = static_cast<int32_t>(result.candidates.size());
@@ -77,7 +78,8 @@ std::vector<int32_t> ListCandidates(const CandidateSearch& search, int32_t refer
 
   Pruning& pruned = result.pruned;
   pruned.exhaustive = search.exhaustive();
-  pruned.possible = search.possible();
+  // A declared one with another shift comes on top.
+  pruned.possible = std::max(search.possible(), static_cast<double>(scored.size()));
   pruned.scored_coarse = static_cast<int64_t>(scored.size());
   pruned.scored_fully =
       std::count_if(result.candidates.begin(), result.candidates.end(),

@@ -1,6 +1,5 @@
 #include "server/verify/report_json.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -8,9 +7,6 @@ namespace aerie {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// JSON has no infinity.
-Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json Count(const std::optional<int64_t>& count) {
   return count.has_value() ? Json(*count) : Json(nullptr);
@@ -25,13 +21,10 @@ Json Depths(const DepthScores& depths) {
 }
 
 Json Test(const PairedTest& test) {
-  return {{"difference", Number(test.difference)},
-          {"standard_error", Number(test.standard_error)},
-          {"t", Number(test.t)},
-          {"p_value", test.p_value},
-          {"p_adjusted", test.p_adjusted},
-          {"rows", test.rows},
-          {"sequences", test.sequences}};
+  return {
+      {"difference", test.difference}, {"standard_error", test.standard_error}, {"t", test.t},
+      {"p_value", test.p_value},       {"p_adjusted", test.p_adjusted},         {"rows", test.rows},
+      {"sequences", test.sequences}};
 }
 
 Json CandidateAsJson(const CandidateResult& candidate) {
@@ -148,7 +141,7 @@ std::string VerifyResultAsJson(const VerifyResult& result) {
       {"best", CandidateAt(result, result.best)},
       {"declared", is_declared ? CandidateAt(result, result.reference) : Json(nullptr)},
       {"readings", ReadingsAsJson(result)},
-      {"margin", Number(result.margin)},
+      {"margin", result.margin},
       {"p_value", result.p_value},
       {"rows", result.rows},
       {"rows_outside_vocabulary", result.rows_outside_vocabulary},
@@ -172,7 +165,7 @@ std::string VerifyResultAsJson(const VerifyResult& result) {
       {"profiles", ProfilesAsJson(result)},
       {"candidates", std::move(candidates)},
   };
-  // Names in files need not be UTF-8; they must not stop the report.
+  // Names in files need not be UTF-8; they must not stop the report. What is infinite becomes null.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,11 +1,13 @@
 #include "server/verify/row_scoring.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "common/check.h"
 #include "common/status_macros.h"
 #include "server/verify/page_plan.h"
+#include "server/verify/statistics.h"
 
 namespace aerie {
 namespace {
@@ -17,6 +19,21 @@ RowRange ScorableRows(const CaptureSet& captures, int32_t index) {
   // before the drafter is ever asked.
   const int64_t first = std::max<int64_t>(1, sequence.prompt_tokens.value_or(0) - 1);
   return {index, first, std::max<int64_t>(0, sequence.length() - 2 - first)};
+}
+
+// Twice what a test needs, since rows left out by the draft vocabulary may empty some.
+constexpr size_t kSequencesForStatistics = 2 * kMinSequences;
+
+// An order of `count` things of which any first few are spread over all.
+std::vector<size_t> SpreadOrder(size_t count) {
+  // Steps by the golden section visit all places, and never two neighbours in a row, when the step
+  // has no divisor in common with their number.
+  auto step = static_cast<size_t>(0.6180339887 * static_cast<double>(count));
+  while (step > 1 && std::gcd(step, count) != 1) --step;
+  if (step == 0) step = 1;
+  std::vector<size_t> order;
+  for (size_t i = 0, at = 0; i < count; ++i, at = (at + step) % count) order.push_back(at);
+  return order;
 }
 
 // One sequence on its way through the passes.
@@ -133,29 +150,35 @@ RowPlan PlanRows(const CaptureSet& captures, int64_t max_rows, int64_t min_per_s
     }
   }
   if (all.rows() <= max_rows) return all;
-  const int64_t wanted = std::max<int64_t>(1, max_rows / std::max<int64_t>(1, min_per_sequence));
-  const int64_t available = static_cast<int64_t>(all.ranges.size());
-  const int64_t taken = std::min(available, wanted);
+  const RowPlan coarse = CoarsePlan(all, max_rows, min_per_sequence);
   RowPlan plan;
-  for (int64_t i = 0; i < taken; ++i) plan.ranges.push_back(all.ranges[i * available / taken]);
-  return CoarsePlan(plan, max_rows);
+  for (const RowRange& range : coarse.ranges) {
+    if (range.count > 0) plan.ranges.push_back(range);
+  }
+  return plan;
 }
 
-RowPlan CoarsePlan(const RowPlan& plan, int64_t rows) {
+RowPlan CoarsePlan(const RowPlan& plan, int64_t rows, int64_t min_per_sequence) {
+  RowPlan coarse = plan;
+  const std::vector<size_t> order = SpreadOrder(plan.ranges.size());
+  const size_t wanted = rows / std::max<int64_t>(1, min_per_sequence);
+  const size_t taken = std::min(std::max(wanted, kSequencesForStatistics), plan.ranges.size());
   // The same number of rows of each; what short ones leave goes to the longer ones.
   std::vector<int64_t> lengths;
-  for (const RowRange& range : plan.ranges) lengths.push_back(range.count);
+  for (size_t i = 0; i < taken; ++i) lengths.push_back(plan.ranges[order[i]].count);
   std::sort(lengths.begin(), lengths.end());
   int64_t left = rows;
-  int64_t each = 0;
+  int64_t each = 1;
   for (size_t i = 0; i < lengths.size(); ++i) {
     const int64_t share = left / static_cast<int64_t>(lengths.size() - i);
     each = std::max<int64_t>(1, share);
     if (lengths[i] > share) break;
     left -= lengths[i];
   }
-  RowPlan coarse = plan;
-  for (RowRange& range : coarse.ranges) range.count = std::min(range.count, each);
+  for (size_t i = 0; i < order.size(); ++i) {
+    int64_t& count = coarse.ranges[order[i]].count;
+    count = i < taken ? std::min(count, each) : 0;
+  }
   return coarse;
 }
 
@@ -179,7 +202,7 @@ absl::StatusOr<RowScores> RowScorer::Score(const Candidate& candidate, const Row
   scores.hit.resize(plan.rows());
   std::vector<int64_t> needed, offsets;
   for (int64_t offset = 0; const RowRange& range : plan.ranges) {
-    needed.push_back(range.first + range.count);
+    needed.push_back(range.count == 0 ? 0 : range.first + range.count);
     offsets.push_back(offset);
     offset += range.count;
   }
@@ -187,7 +210,8 @@ absl::StatusOr<RowScores> RowScorer::Score(const Candidate& candidate, const Row
   for (const PageGroup& group : groups) {
     std::vector<Progress> members;
     for (size_t i = 0; i < group.members.size(); ++i) {
-      members.push_back({plan.ranges[group.members[i]], offsets[group.members[i]], group.pages[i]});
+      const RowRange& range = plan.ranges[group.members[i]];
+      if (range.count > 0) members.push_back({range, offsets[group.members[i]], group.pages[i]});
     }
     AERIE_RETURN_IF_ERROR(
         GroupRun(model_, captures_, candidate, rows_per_pass_, std::move(members), scores).Run());

@@ -20,8 +20,11 @@ inline constexpr float kNonFiniteLogLikelihood = -50.0f;
 // `max_rows`, spread evenly over as many sequences as give at least `min_per_sequence` each.
 RowPlan PlanRows(const CaptureSet& captures, int64_t max_rows, int64_t min_per_sequence);
 
-// The first rows of every range, about `rows` in all; for scoring many candidates roughly.
-RowPlan CoarsePlan(const RowPlan& plan, int64_t rows);
+// About `rows` of these rows, the first ones of each range, for scoring many candidates roughly.
+// Ranges that would get fewer than `min_per_sequence` are left with none, since the rows in front
+// of them have to be run as well; but some are kept for statistics. More rows include the fewer
+// ones.
+RowPlan CoarsePlan(const RowPlan& plan, int64_t rows, int64_t min_per_sequence);
 
 // Thread-compatible. `model` and `captures` must outlive it.
 class RowScorer {

@@ -33,7 +33,7 @@ CandidateSearch::CandidateSearch(const CaptureSet& captures, int32_t size, RowPl
       scorer_(std::move(scorer)),
       progress_(std::move(progress)) {
   for (int64_t rows = options_.coarse_rows; rows * 2 < plan.rows(); rows *= kRowsFactor) {
-    plans_.push_back(CoarsePlan(plan, rows));
+    plans_.push_back(CoarsePlan(plan, rows, options_.min_rows_per_sequence));
   }
   plans_.push_back(std::move(plan));
   possible_ = CountChoices(static_cast<int32_t>(captures.tensors.size()), size) *

@@ -22,10 +22,11 @@
 namespace aerie {
 
 struct SearchOptions {
-  int64_t coarse_rows = 512;     // of the first stage, over all sequences; >= 1
-  int64_t max_exhaustive = 512;  // up to so many candidates all are scored; else a search
-  int64_t max_candidates = 800;  // that a search looks at
-  int64_t max_thorough = 96;     // that may be scored on all rows
+  int64_t coarse_rows = 512;           // of the first stage, over all sequences; >= 1
+  int64_t min_rows_per_sequence = 32;  // see CoarsePlan
+  int64_t max_exhaustive = 512;        // up to so many candidates all are scored; else a search
+  int64_t max_candidates = 800;        // that a search looks at
+  int64_t max_thorough = 96;           // that may be scored on all rows
   std::vector<int32_t> shifts = {0, -1, 1};
   StatisticsOptions statistics;
 };
@@ -62,6 +63,8 @@ class CandidateSearch {
   // The highest mean log-likelihood among those scored on all rows with a shift that is tried: a
   // declared candidate may have another.
   int32_t best() const;
+  // False of a declared candidate with a shift that is not among those to try.
+  bool HasTriedShift(int32_t index) const;
   // Over the rows that both were scored on. Not adjusted.
   PairedTest Compare(int32_t reference, int32_t other) const;
   // Of all candidates against one, adjusted; that of the reference itself is a default.
@@ -78,7 +81,6 @@ class CandidateSearch {
   absl::Status BestFirst();
   absl::Status Promote(int32_t index, int32_t stage);
   absl::Status PromoteStillInRace(absl::Span<const int32_t> racing, int64_t thorough);
-  bool HasTriedShift(int32_t index) const;
   std::vector<int32_t> ByCoarse() const;  // those with a shift that is tried, best first
   std::vector<float> RowsOfStage(const ScoredCandidate& scored, int32_t stage) const;
 

@@ -12,6 +12,7 @@
 #include "server/verify/listing.h"
 #include "server/verify/profiles.h"
 #include "server/verify/row_scoring.h"
+#include "server/verify/setting_trials.h"
 #include "server/verify/verdict.h"
 
 namespace aerie {
@@ -33,7 +34,7 @@ class Verification {
     List();
     AERIE_RETURN_IF_ERROR(ScoreDepths(*model));
     model.reset();  // one head at a time in memory
-    AERIE_RETURN_IF_ERROR(TrySettings());
+    AERIE_RETURN_IF_ERROR(TryVariants());
     Conclude();
     return std::move(result_);
   }
@@ -46,7 +47,7 @@ class Verification {
           "the head takes ", input_.num_captures, " captures and the recording has ", tensors,
           " tensors; expected at least as many; record what the head needs and a few more"));
     }
-    plan_ = PlanRows(input_.captures, options_.max_rows, options_.min_rows_per_sequence);
+    plan_ = PlanRows(input_.captures, options_.max_rows, options_.search.min_rows_per_sequence);
     if (plan_.rows() == 0) {
       return absl::InvalidArgumentError(
           "the recording has no row to score; expected sequences with at least 4 tokens, of which "
@@ -155,43 +156,15 @@ class Verification {
     return chosen;
   }
 
-  absl::Status TrySettings() {
-    std::vector<PairedTest*> tests;
-    result_.what_if.reserve(input_.variants.size());
-    for (size_t i = 0; i < input_.variants.size(); ++i) {
-      const SettingVariant& variant = input_.variants[i];
-      WhatIf& what_if = result_.what_if.emplace_back();
-      what_if.setting = variant.setting;
-      what_if.declared = variant.declared;
-      what_if.value = variant.value;
-      what_if.why_not = variant.why_not;
-      if (chains_.size() == 0) what_if.why_not = "no row has enough tokens behind it";
-      if (!what_if.why_not.empty()) continue;
-      AERIE_RETURN_IF_ERROR(TrySetting(variant, what_if));
-      if (what_if.scored) tests.push_back(&what_if.test);
-      Tell("settings", i + 1, input_.variants.size());
-    }
-    AdjustByHolm(tests);
-    for (WhatIf& what_if : result_.what_if) {
-      what_if.better = what_if.scored &&
-                       StandingOf(what_if.test, options_.search.statistics) == Standing::kBetter;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status TrySetting(const SettingVariant& variant, WhatIf& what_if) {
-    absl::StatusOr<std::unique_ptr<DraftModel>> model = load_(variant.options);
-    if (!model.ok()) {
-      what_if.why_not = std::string(model.status().message());
-      return absl::OkStatus();
-    }
-    ChainScorer scorer(**model, input_.captures, options_.rows_per_pass);
+  absl::Status TryVariants() {
     const Candidate& best = search_->candidates()[order_[result_.best]].candidate;
-    AERIE_ASSIGN_OR_RETURN(const ChainScores scores, scorer.Score(best, chains_));
-    what_if.scored = true;
-    what_if.depths = scores.Summary();
-    what_if.test = ComparePaired(chains_.AsRowPlan(), best_chains_.MeanLogLikelihoods(),
-                                 scores.MeanLogLikelihoods());
+    const SettingTrials trials{
+        input_.captures,           best, chains_, best_chains_, options_.rows_per_pass,
+        options_.search.statistics};
+    AERIE_ASSIGN_OR_RETURN(result_.what_if,
+                           TrySettings(trials, input_.variants, load_, [this](size_t done) {
+                             Tell("settings", done, input_.variants.size());
+                           }));
     return absl::OkStatus();
   }
 
@@ -203,7 +176,8 @@ class Verification {
     const Candidate& best = search_->candidates()[order_[result_.best]].candidate;
     const Reading* const reading = ReferenceReading();
     const TargetTables* const tables = input_.tables.has_value() ? &*input_.tables : nullptr;
-    result_.labels = JudgeLabels({input_.captures, tables, reading, &best, WiringVerdict()});
+    result_.labels =
+        JudgeLabels({input_.captures, tables, reading, &best, Rivals(), WiringVerdict()});
     result_.profiles = ProfileTensors(input_.captures);
     result_.limits = input_.limits;
     if (reading != nullptr) {
@@ -221,6 +195,16 @@ class Verification {
       }
     }
     return nullptr;
+  }
+
+  std::vector<Candidate> Rivals() const {
+    std::vector<Candidate> rivals;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (result_.candidates[i].rival) {
+        rivals.push_back(search_->candidates()[order_[i]].candidate);
+      }
+    }
+    return rivals;
   }
 
   // A setting that is contradicted says nothing of labels.

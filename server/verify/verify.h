@@ -3,25 +3,22 @@
 // Models come from outside, one at a time, so that all of this is tested with a fake one.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/engine/draft_model.h"
 #include "server/verify/capture_set.h"
 #include "server/verify/declared.h"
 #include "server/verify/search.h"
+#include "server/verify/setting_trials.h"
 #include "server/verify/target_tables.h"
 #include "server/verify/verify_result.h"
-#include "server/verify/what_if.h"
 
 namespace aerie {
 
 struct VerifyOptions {
-  int64_t max_rows = 4096;             // scored for a candidate; >= 1
-  int64_t min_rows_per_sequence = 32;  // when there are more sequences than that leaves room for
+  int64_t max_rows = 4096;  // scored for a candidate; >= 1
   int64_t rows_per_pass = 512;
   int32_t depth = 5;         // 1..16
   int64_t max_chains = 512;  // of drafts, for accuracy by depth
@@ -39,10 +36,6 @@ struct VerifyInput {
   std::vector<SettingVariant> variants;
   std::vector<std::string> limits;  // what could not be prepared
 };
-
-// Loads the head under these options.
-using ModelLoader =
-    std::function<absl::StatusOr<std::unique_ptr<DraftModel>>(const CheckpointOptions& options)>;
 
 // Fills all of the result but the names of files. INVALID_ARGUMENT: the recording has fewer tensors
 // than the head takes, or no row to score. Else as the loader or the model fails.

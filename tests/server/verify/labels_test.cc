@@ -25,12 +25,14 @@ class LabelsTest : public testing::Test {
 
   std::vector<LabelResult> Judge(Verdict verdict) {
     return JudgeLabels({target_.captures, &target_.tables,
-                        reading_.candidate.has_value() ? &reading_ : nullptr, &best_, verdict});
+                        reading_.candidate.has_value() ? &reading_ : nullptr, &best_, rivals_,
+                        verdict});
   }
 
   TargetFixture target_;
   Reading reading_;
   const Candidate best_{{0, 1, 2}, 0};
+  std::vector<Candidate> rivals_;
 };
 
 TEST_F(LabelsTest, AreSupportedByAVerifiedWiringAndByValues) {
@@ -56,6 +58,16 @@ TEST_F(LabelsTest, ThatAllLieAreAllContradicted) {
   EXPECT_THAT(labels[0].reason, HasSubstr("not those of the target's embedding table"));
   EXPECT_THAT(labels[1].reason, HasSubstr("where its files name boundary 6"));
   EXPECT_THAT(labels[3].reason, HasSubstr("normed by the target's final norm"));
+}
+
+TEST_F(LabelsTest, AreUntestedWhereRivalsOfTheBestDisagree) {
+  Dump({TensorClaim{Kind::kEmbedding}, TensorClaim{Kind::kBoundary, 3},
+        TensorClaim{Kind::kBoundary, 6}, TensorClaim{Kind::kBoundary, 9}});
+  rivals_ = {best_, Candidate{{1, 0, 2}, 0}};
+  const auto labels = Judge(Verdict::kContradicted);
+  EXPECT_EQ(labels[1].verdict, LabelVerdict::kUntested);  // the rival has it where it is declared
+  EXPECT_THAT(labels[1].reason, HasSubstr("disagree"));
+  EXPECT_EQ(labels[2].verdict, LabelVerdict::kContradicted);
 }
 
 TEST_F(LabelsTest, AreNotBlamedForAListThatMayBeWrongItself) {

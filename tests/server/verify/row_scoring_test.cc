@@ -1,9 +1,11 @@
 #include "server/verify/row_scoring.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/verify/statistics.h"
 #include "tests/server/verify/fake_head.h"
 #include "tests/testing/status_matchers.h"
 
@@ -33,24 +35,57 @@ TEST(PlanRowsTest, TakesRowsThatPredictGeneratedTokens) {
               ElementsAre(RowRange{0, 3, 5}, RowRange{1, 1, 7}));
 }
 
+RowPlan EquallyLong(size_t sequences, int64_t rows) {
+  RowPlan plan;
+  for (size_t i = 0; i < sequences; ++i) plan.ranges.push_back({static_cast<int32_t>(i), 1, rows});
+  return plan;
+}
+
 TEST(PlanRowsTest, SpreadsABoundOverManySequences) {
-  const std::vector<std::vector<int32_t>> tokens(10, std::vector<int32_t>(103));
-  const CaptureSet captures = Lengths(tokens, std::vector<std::optional<int64_t>>(10));
-  const RowPlan all = PlanRows(captures, 500, 10);
-  EXPECT_EQ(all.ranges.size(), 10);
-  EXPECT_EQ(all.rows(), 500);
-  const RowPlan few = PlanRows(captures, 90, 30);
-  EXPECT_EQ(few.ranges.size(), 3);
-  EXPECT_EQ(few.rows(), 90);
-  EXPECT_EQ(few.ranges[2].sequence, 6);  // not only the first ones
+  const std::vector<std::vector<int32_t>> tokens(100, std::vector<int32_t>(103));
+  const CaptureSet captures = Lengths(tokens, std::vector<std::optional<int64_t>>(100));
+  const RowPlan all = PlanRows(captures, 5000, 10);
+  EXPECT_EQ(all.ranges.size(), 100);
+  EXPECT_EQ(all.rows(), 5000);
+  const RowPlan few = PlanRows(captures, 900, 30);
+  EXPECT_EQ(few.ranges.size(), 30);
+  EXPECT_EQ(few.rows(), 900);
+  EXPECT_GT(few.ranges.back().sequence, 80);  // not only the first ones
 }
 
 TEST(CoarsePlanTest, GivesToLongSequencesWhatShortOnesLeave) {
   RowPlan plan;
   plan.ranges = {{0, 1, 2}, {1, 5, 50}, {2, 3, 50}};
-  const RowPlan coarse = CoarsePlan(plan, 42);
+  const RowPlan coarse = CoarsePlan(plan, 42, 1);
   EXPECT_THAT(coarse.ranges,
               ElementsAre(RowRange{0, 1, 2}, RowRange{1, 5, 20}, RowRange{2, 3, 20}));
+}
+
+TEST(CoarsePlanTest, LeavesSequencesOutRatherThanTakeAFewRowsOfEach) {
+  const auto taken = [](const RowPlan& plan) {
+    return std::count_if(plan.ranges.begin(), plan.ranges.end(),
+                         [](const RowRange& range) { return range.count > 0; });
+  };
+  const RowPlan coarse = CoarsePlan(EquallyLong(64, 200), 640, 32);
+  EXPECT_EQ(taken(coarse), 20);
+  EXPECT_EQ(coarse.rows(), 640);
+  EXPECT_EQ(coarse.ranges.size(), 64);
+  EXPECT_EQ(taken(CoarsePlan(EquallyLong(64, 200), 64, 32)), 2 * kMinSequences);
+  EXPECT_EQ(taken(CoarsePlan(EquallyLong(5, 200), 64, 32)), 5);
+}
+
+TEST(CoarsePlanTest, OfMoreRowsHoldsThatOfFewer) {
+  for (const size_t sequences : {1, 2, 7, 33, 52}) {
+    const RowPlan plan = EquallyLong(sequences, 300);
+    RowPlan fewer = CoarsePlan(plan, 100, 32);
+    for (const int64_t rows : {400, 1600, 6400}) {
+      const RowPlan more = CoarsePlan(plan, rows, 32);
+      for (size_t i = 0; i < sequences; ++i) {
+        EXPECT_LE(fewer.ranges[i].count, more.ranges[i].count) << sequences << ", " << i;
+      }
+      fewer = more;
+    }
+  }
 }
 
 class RowScorerTest : public testing::Test {

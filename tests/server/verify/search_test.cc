@@ -64,7 +64,8 @@ TEST(CandidateSearchTest, FindsTheTruthAmongManyFromAnyStart) {
 }
 
 TEST(CandidateSearchTest, ScoresFarOnesOnFewRowsAndCloseOnesOnAll) {
-  SearchRun run(5, {.coarse_rows = 96}, {.tensors = {0, 2, 4}, .costs = {0.05, 1.0, 3.0}});
+  SearchRun run(5, {.coarse_rows = 96},
+                {.tensors = {0, 2, 4}, .costs = {0.05, 1.0, 3.0}, .noise = 0.01});
   ASSERT_THAT(run.search().Run({Candidate{{0, 2, 4}, 0}}, {}), IsOk());
   const CandidateSearch& search = run.search();
   const std::vector<PairedTest> tests = search.CompareAll(search.best());

@@ -104,7 +104,7 @@ TEST_F(VerifyTest, FindsStatesThatAreOnePositionEarly) {
   EXPECT_EQ(VerdictName(result.verdict), "contradicted") << result.reason;
   EXPECT_EQ(result.candidates[result.best].wiring.shift, -1);
   EXPECT_THAT(result.candidates[result.best].wiring.tensors, ElementsAre("t2", "t5", "t8"));
-  EXPECT_THAT(result.advice, Contains(HasSubstr("position p -1")));
+  EXPECT_THAT(result.advice, Contains(HasSubstr("position p - 1:")));
 }
 
 TEST_F(VerifyTest, LetsTheDataDecideBetweenTwoReadings) {
