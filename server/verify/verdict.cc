@@ -188,4 +188,16 @@ void Judge(VerifyResult& result, const StatisticsOptions& options) {
                       Count(result, Standing::kExcluded), result.margin));
 }
 
+void DistrustLabels(const std::vector<LabelResult>& labels, VerifyResult& result) {
+  if (result.verdict != Verdict::kVerified && result.verdict != Verdict::kEquivalent) return;
+  for (const LabelResult& label : labels) {
+    if (label.verdict != LabelVerdict::kContradicted) continue;
+    return Set(result, Verdict::kUndecided,
+               absl::StrCat("the declared wiring fits, but it was found by labels, and tensor ",
+                            label.tensor, " is not ", label.claim, " (", label.reason,
+                            "): the other labels may be off likewise; label the tensors by "
+                            "`aerie-verify match` with a recording of the target itself"));
+  }
+}
+
 }  // namespace aerie

@@ -176,8 +176,11 @@ class Verification {
     const Candidate& best = search_->candidates()[order_[result_.best]].candidate;
     const Reading* const reading = ReferenceReading();
     const TargetTables* const tables = input_.tables.has_value() ? &*input_.tables : nullptr;
-    result_.labels =
-        JudgeLabels({input_.captures, tables, reading, &best, Rivals(), WiringVerdict()});
+    const auto labels = [&] {
+      return JudgeLabels({input_.captures, tables, reading, &best, Rivals(), WiringVerdict()});
+    };
+    DistrustLabels(labels(), result_);
+    result_.labels = labels();  // anew: a verdict that was taken back supports none
     result_.profiles = ProfileTensors(input_.captures);
     result_.limits = input_.limits;
     if (reading != nullptr) {

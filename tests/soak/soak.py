@@ -39,7 +39,7 @@ from faults import FAULTS, TroubleMaker, World  # noqa: E402
 from replay import Player, Refused, Script  # noqa: E402
 from server_process import ServerProcess, wait_until  # noqa: E402
 
-LEASE = 3.0
+LEASE = 6.0  # of which a client's longest rest is a third
 FLAGS = (
     "--kv-memory", "3MiB", "--max-context", "1024", "--session-lease", f"{LEASE:.0f}s",
     "--max-queued", "24", "--max-k", "16",
@@ -54,6 +54,7 @@ class Counts:
     ties: int = 0
     other_draws: set = dataclasses.field(default_factory=set)  # places where rounding decides
     resent: int = 0  # times that rows had been evicted
+    expired: int = 0  # plays that ended with their lease
     waited: int = 0  # times that the server was full
     different: list = dataclasses.field(default_factory=list)
     stuck: list = dataclasses.field(default_factory=list)
@@ -123,6 +124,9 @@ class HonestClient(threading.Thread):
                 self.refused = True
                 break
             except grpc.RpcError as error:
+                if error.code() == grpc.StatusCode.NOT_FOUND:
+                    self._counts.expired += 1  # a client that got no processor in time
+                    continue
                 self._counts.surprises.append(f"{script.name}: {error.code()} {error.details()}")
         self._channel.close()
 
@@ -231,6 +235,8 @@ def check(server, counts, hanging, samples, evicted):
     growth, early = memory_grew(samples)
     if not growth <= MOST_GROWTH + early // 50:
         findings.append(f"memory grew by {growth} bytes from {early}")
+    if counts.expired > 2 + counts.plays // 50:
+        findings.append(f"{counts.expired} of {counts.plays} plays lost their session")
     # One draw in some ten thousand lies that close.
     if len(counts.other_draws) > 8:
         findings.append(f"draws differ at {len(counts.other_draws)} places: {counts.other_draws}")

@@ -282,10 +282,12 @@ TEST(FaultsTest, AReaderThatStopsHoldsUpNobodyElseAndIsFreedWithItsStream) {
 class PumpingClient {
  public:
   PumpingClient(const InProcessServer& server, uint64_t id)
-      : stub_(v1::DraftService::NewStub(server.NewChannel())), sequence_(id) {}
+      : stub_(v1::DraftService::NewStub(server.NewChannel())), sequence_(id) {
+    // Not in Run(): others may have the server draining before its thread gets that far.
+    OpenUnary(*stub_, &sequence_);
+  }
 
   void Run() {
-    OpenUnary(*stub_, &sequence_);
     grpc::ClientContext context;
     auto stream = stub_->DraftStream(&context);
     std::thread reader([&] { Read(*stream); });

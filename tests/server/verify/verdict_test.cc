@@ -148,6 +148,27 @@ TEST(VerdictTest, SaysHowManyRowsWouldDecide) {
   EXPECT_THAT(result.equivalent, ElementsAre());
 }
 
+TEST(VerdictTest, IsTakenBackWhenValuesProveALabelWrong) {
+  LabelResult right, wrong;
+  right.verdict = LabelVerdict::kSupported;
+  wrong = {.tensor = "aux_0", .claim = "the embedding"};
+  wrong.verdict = LabelVerdict::kContradicted;
+  VerifyResult result = Sound();
+  Judge(result, StatisticsOptions());
+  DistrustLabels({right}, result);
+  EXPECT_EQ(result.verdict, Verdict::kVerified);
+  DistrustLabels({right, wrong}, result);
+  EXPECT_EQ(result.verdict, Verdict::kUndecided);
+  EXPECT_THAT(result.reason, HasSubstr("tensor aux_0 is not the embedding"));
+  EXPECT_THAT(result.reason, HasSubstr("aerie-verify match"));
+
+  VerifyResult contradicted = Sound();
+  SetStanding(contradicted, -0.3, Standing::kBetter);
+  Judge(contradicted, StatisticsOptions());
+  DistrustLabels({wrong}, contradicted);
+  EXPECT_EQ(contradicted.verdict, Verdict::kContradicted);
+}
+
 TEST(VerdictTest, EachHasItsExitCode) {
   EXPECT_EQ(ExitCode(Verdict::kVerified), 0);
   EXPECT_EQ(ExitCode(Verdict::kContradicted), 3);
