@@ -36,17 +36,17 @@ absl::StatusOr<ChainVerdict> VerifyGreedyChain(absl::Span<const int32_t> draft,
   return verdict;
 }
 
-void AcceptanceTally::Add(int32_t proposed, int32_t accepted) {
-  AERIE_CHECK(proposed >= 1 && accepted >= 0 && accepted <= proposed)
-      << "accepted " << accepted << " of " << proposed;
+void AcceptanceTally::Add(int32_t proposed, int32_t depth, int32_t accepted) {
+  AERIE_CHECK(depth >= 1 && depth <= proposed && accepted >= 0 && accepted <= depth)
+      << "accepted " << accepted << " of " << depth << " levels, " << proposed << " tokens";
   ++drafts_;
   draft_tokens_ += proposed;
   accepted_tokens_ += accepted;
-  if (proposed_at_.size() < static_cast<size_t>(proposed)) {
-    proposed_at_.resize(proposed);
-    accepted_at_.resize(proposed);
+  if (proposed_at_.size() < static_cast<size_t>(depth)) {
+    proposed_at_.resize(depth);
+    accepted_at_.resize(depth);
   }
-  for (int32_t i = 0; i < proposed; ++i) ++proposed_at_[i];
+  for (int32_t i = 0; i < depth; ++i) ++proposed_at_[i];
   for (int32_t i = 0; i < accepted; ++i) ++accepted_at_[i];
 }
 

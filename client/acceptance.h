@@ -30,8 +30,11 @@ absl::StatusOr<ChainVerdict> VerifyGreedyChain(absl::Span<const int32_t> draft,
 // not added here.
 class AcceptanceTally {
  public:
-  // 1 <= proposed, 0 <= accepted <= proposed.
-  void Add(int32_t proposed, int32_t accepted);
+  // A chain. 1 <= proposed, 0 <= accepted <= proposed.
+  void Add(int32_t proposed, int32_t accepted) { Add(proposed, proposed, accepted); }
+  // A tree of `proposed` tokens on `depth` levels, of which a path of `accepted` was kept:
+  // positions are levels. 1 <= depth <= proposed, 0 <= accepted <= depth.
+  void Add(int32_t proposed, int32_t depth, int32_t accepted);
   void Merge(const AcceptanceTally& other);
 
   int64_t drafts() const { return drafts_; }
@@ -43,7 +46,7 @@ class AcceptanceTally {
 
   // 1 + accepted / drafts, bonus included; 0 without a draft.
   double MeanAcceptLength() const;
-  // accepted / proposed, 0..1; 0 without a draft.
+  // accepted / proposed, 0..1, where a tree counts with all its tokens; 0 without a draft.
   double AcceptanceRate() const;
   // accepted at i / proposed at i.
   std::vector<double> RateByPosition() const;

@@ -8,6 +8,7 @@
 #include "client/row_chunks.h"
 #include "common/error_detail.h"
 #include "common/rpc/codec.h"
+#include "common/rpc/session_codec.h"
 #include "common/status_macros.h"
 
 namespace aerie {
@@ -17,18 +18,22 @@ namespace {
 constexpr int kMaxResyncs = 2;
 constexpr absl::Duration kGoodbye = absl::Milliseconds(200);
 
-absl::Status LostSession() {
+absl::Status LostSession(int64_t start) {
   return WithReason(
-      absl::NotFoundError("the server no longer knows this session; expected it to be open; send "
-                          "its rows again from row 0"),
+      absl::NotFoundError(absl::StrCat("the server no longer knows this session; expected it to be "
+                                       "open; send its rows again from row ",
+                                       start)),
       kReasonSessionUnknown);
 }
 
-// The row to resend from when `status` says that the server lacks rows.
-std::optional<int64_t> ResendPoint(const absl::Status& status) {
+// The row to resend from when `status` says that the server lacks rows of a session that begins at
+// row `start`.
+std::optional<int64_t> ResendPoint(const absl::Status& status, int64_t start) {
   const ErrorDetail detail = DetailOf(status);
-  if (detail.reason == kReasonSessionUnknown) return 0;
-  if (detail.reason == kReasonBaseLengthAhead) return detail.resend_from;
+  if (detail.reason == kReasonSessionUnknown) return start;
+  if (detail.reason == kReasonBaseLengthAhead || detail.reason == kReasonEvicted) {
+    return detail.resend_from;
+  }
   return std::nullopt;
 }
 
@@ -43,13 +48,19 @@ DraftSession::DraftSession(std::shared_ptr<ClientCore> core, Manifest manifest,
     : core_(std::move(core)), manifest_(std::move(manifest)), settings_(std::move(settings)) {}
 
 DraftSession::~DraftSession() {
-  if (closed_ || id_.empty()) return;
+  if (!closed_) Abandon();
+}
+
+void DraftSession::Abandon() {
+  if (id_.empty()) return;
   auto request = std::make_shared<v1::DraftStreamRequest>();
   request->mutable_close_session()->set_session_id(id_);
+  id_.clear();
   core_->Exchange(std::move(request), absl::Now() + kGoodbye, nullptr).IgnoreError();
 }
 
 absl::Status DraftSession::Open(absl::Time deadline) {
+  AERIE_RETURN_IF_ERROR(settings_.options.Validate());
   AERIE_ASSIGN_OR_RETURN(const auto info, core_->ServerInfo(deadline));
   const v1::Limits& limits = info->limits();
   const RowLimits row_limits = {limits.max_rows_per_call(),
@@ -58,15 +69,43 @@ absl::Status DraftSession::Open(absl::Time deadline) {
   const auto row_bytes = manifest_.row_width() * static_cast<int64_t>(DTypeSize(manifest_.dtype));
   AERIE_ASSIGN_OR_RETURN(rows_per_call_, RowsPerCall(row_limits, row_bytes));
 
+  SessionOptions asked = settings_.options;
+  if (was_open_) asked.fork_of.clear();
   auto request = std::make_shared<v1::DraftStreamRequest>();
   v1::OpenSessionRequest& open = *request->mutable_open_session();
   rpc::EncodeManifest(manifest_, open.mutable_manifest());
-  if (settings_.max_k != 0) open.mutable_options()->set_max_k(settings_.max_k);
+  rpc::EncodeOpening(asked, &open);
   AERIE_ASSIGN_OR_RETURN(const auto response,
                          core_->Exchange(std::move(request), deadline, nullptr));
   id_ = response.open_session().session_id();
-  max_k_ = static_cast<int32_t>(response.open_session().options().max_k());
+  was_open_ = true;
   seq_ = 0;
+  const absl::Status read = ReadOpened(response.open_session());
+  // A session that drafts otherwise than was asked for must not be gone on with.
+  if (!read.ok()) Abandon();
+  return read;
+}
+
+absl::Status DraftSession::ReadOpened(const v1::OpenSessionResponse& response) {
+  const absl::StatusOr<SessionOptions> told = rpc::DecodeSessionOptions(response.options());
+  if (!told.ok()) {
+    return absl::InternalError(
+        absl::StrCat("the server says that it drafts with options that contradict each other (",
+                     told.status().message(), "); expected those in force; compare versions"));
+  }
+  const SessionOptions& asked = settings_.options;
+  if (told->tree != asked.tree || told->temperature != asked.temperature ||
+      told->probs != asked.probs || told->extras != asked.extras ||
+      told->adaptive_k != asked.adaptive_k) {
+    return absl::FailedPreconditionError(
+        "the server drafts otherwise than was asked for: tree, sampling, extras or adaptive k "
+        "differ in its answer; expected what the options say; upgrade the server, or ask for what "
+        "it has");
+  }
+  in_force_ = asked;
+  in_force_.max_k = told->max_k;
+  in_force_.top_m = told->top_m;
+  initial_length_ = response.length();
   return absl::OkStatus();
 }
 
@@ -79,8 +118,8 @@ DraftOutcome DraftSession::Draft(const DraftInput& input) {
   // A session that was lost earlier holds nothing. No message is needed to know that.
   std::optional<int64_t> resend = input.base_length;
   if (id_.empty()) {
-    resend = 0;
-    outcome.status = LostSession();
+    resend = settings_.options.start;
+    outcome.status = LostSession(settings_.options.start);
   }
   for (;;) {
     if (*resend < input.base_length && !settings_.row_source) {
@@ -90,7 +129,7 @@ DraftOutcome DraftSession::Draft(const DraftInput& input) {
     outcome.status = SendFrom(*resend, input, deadline, &outcome);
     if (outcome.status.ok()) return outcome;
     outcome.tree = DraftTree();
-    resend = ResendPoint(outcome.status);
+    resend = ResendPoint(outcome.status, settings_.options.start);
     if (!resend.has_value()) return outcome;
     if (DetailOf(outcome.status).reason == kReasonSessionUnknown) {
       id_.clear();
@@ -107,7 +146,7 @@ absl::StatusOr<AcceptanceRecord> DraftSession::Close(absl::Span<const int32_t> f
         "the session was closed before; a session ends once; open another one");
   }
   closed_ = true;
-  if (id_.empty()) return LostSession();
+  if (id_.empty()) return LostSession(settings_.options.start);
   auto request = std::make_shared<v1::DraftStreamRequest>();
   v1::CloseSessionRequest& close = *request->mutable_close_session();
   close.set_session_id(id_);
@@ -150,26 +189,27 @@ absl::Status DraftSession::SendFrom(int64_t from, const DraftInput& input, absl:
           "the row source gave ", lost.tokens.size(), " tokens and ", lost.rows.rows(),
           " rows for rows ", from, " to ", input.base_length, "; expected exactly these"));
     }
-    AERIE_RETURN_IF_ERROR(SendRows(from, lost, /*k=*/0, std::nullopt, deadline, outcome));
+    AERIE_RETURN_IF_ERROR(SendRows(from, lost, Wish(), deadline, outcome));
   }
   // Rows of this call that arrived before the session was found behind need not travel again.
   const auto count = static_cast<int64_t>(input.tokens.size());
   const int64_t held = std::clamp<int64_t>(from - input.base_length, 0, count);
   const RowBatch rest = Slice({input.tokens, input.rows}, held, count - held);
-  return SendRows(input.base_length + held, rest, input.k,
-                  held == 0 ? input.accepted : std::nullopt, deadline, outcome);
+  const Wish wish = {input.k, held == 0 ? input.accepted : std::nullopt, input.verify_cost};
+  return SendRows(input.base_length + held, rest, wish, deadline, outcome);
 }
 
-absl::Status DraftSession::SendRows(int64_t first, const RowBatch& batch, int32_t k,
-                                    std::optional<int32_t> accepted, absl::Time deadline,
-                                    DraftOutcome* outcome) {
+absl::Status DraftSession::SendRows(int64_t first, const RowBatch& batch, const Wish& wish,
+                                    absl::Time deadline, DraftOutcome* outcome) {
   const auto count = static_cast<int64_t>(batch.tokens.size());
   int64_t sent = 0;
   do {
     const int64_t rows = std::min(rows_per_call_, count - sent);
-    const bool last = sent + rows == count;
-    AERIE_RETURN_IF_ERROR(SendMessage(first + sent, Slice(batch, sent, rows), last ? k : 0,
-                                      sent == 0 ? accepted : std::nullopt, deadline, outcome));
+    Wish of_message = wish;
+    if (sent > 0) of_message.accepted.reset();
+    if (sent + rows < count) of_message.k = 0;
+    AERIE_RETURN_IF_ERROR(
+        SendMessage(first + sent, Slice(batch, sent, rows), of_message, deadline, outcome));
     // Rows past the server's context are not taken, and neither are those behind them.
     if (outcome->no_draft_reason == v1::NO_DRAFT_REASON_CONTEXT_LIMIT) return absl::OkStatus();
     sent += rows;
@@ -177,9 +217,8 @@ absl::Status DraftSession::SendRows(int64_t first, const RowBatch& batch, int32_
   return absl::OkStatus();
 }
 
-absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, int32_t k,
-                                       std::optional<int32_t> accepted, absl::Time deadline,
-                                       DraftOutcome* outcome) {
+absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, const Wish& wish,
+                                       absl::Time deadline, DraftOutcome* outcome) {
   auto request = std::make_shared<v1::DraftStreamRequest>();
   v1::DraftRequest& draft = *request->mutable_draft();
   draft.set_session_id(id_);
@@ -187,8 +226,12 @@ absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, int
   draft.set_base_length(static_cast<uint32_t>(first));
   rpc::EncodeTokens(batch.tokens, draft.mutable_token_ids());
   if (!batch.rows.empty()) rpc::EncodeHiddenStates(batch.rows, draft.mutable_hidden_states());
-  draft.set_k(static_cast<uint32_t>(k));
-  if (accepted.has_value()) draft.set_accepted(static_cast<uint32_t>(*accepted));
+  draft.set_k(static_cast<uint32_t>(wish.k));
+  if (wish.accepted.has_value()) draft.set_accepted(static_cast<uint32_t>(*wish.accepted));
+  // It says something about the k to choose, so it goes with the message that drafts.
+  if (wish.verify_cost.has_value() && wish.k > 0) {
+    rpc::EncodeVerifyCost(*wish.verify_cost, draft.mutable_verify_cost());
+  }
   AERIE_ASSIGN_OR_RETURN(const auto response,
                          core_->Exchange(std::move(request), deadline, &outcome->attempts));
   return ReadAnswer(response.draft(), outcome);

@@ -19,6 +19,7 @@
 #include "client/draft_call.h"
 #include "common/acceptance_record.h"
 #include "common/manifest.h"
+#include "common/session_options.h"
 
 namespace aerie {
 
@@ -28,7 +29,9 @@ namespace aerie {
 using RowSource = std::function<absl::StatusOr<RowBatch>(int64_t first, int64_t last)>;
 
 struct SessionSettings {
-  int32_t max_k = 0;     // 0: the server's limit
+  // A fork that is lost is opened anew without its parent, which may be lost as well: all its rows
+  // are sent again.
+  SessionOptions options;
   RowSource row_source;  // may be empty: then `resend_from` is the worker's business
 };
 
@@ -43,7 +46,9 @@ class DraftSession {
   DraftSession(const DraftSession&) = delete;
   DraftSession& operator=(const DraftSession&) = delete;
 
-  // Opens it on the server. As DraftService.OpenSession.
+  // Opens it on the server. As DraftService.OpenSession; INVALID_ARGUMENT also without a server,
+  // for options that contradict each other. FAILED_PRECONDITION: the server drafts otherwise than
+  // the options ask for.
   absl::Status Open(absl::Time deadline);
 
   // Commits rows and drafts k tokens. Rows that exceed one message go in several, of which the last
@@ -56,26 +61,40 @@ class DraftSession {
 
   // Changes when a lost session is opened anew; empty while it is lost.
   const std::string& id() const { return id_; }
+  // The options in force, as the server told them; fork, start and client as they were asked for.
+  const SessionOptions& options() const { return in_force_; }
   // The largest k that the server takes.
-  int32_t max_k() const { return max_k_; }
+  int32_t max_k() const { return in_force_.max_k; }
+  // Rows that it began with, which need not be sent: options.start, or the fork's.
+  int64_t initial_length() const { return initial_length_; }
 
  private:
+  // What one message asks for beside its rows.
+  struct Wish {
+    int32_t k = 0;
+    std::optional<int32_t> accepted;
+    std::optional<VerifyCost> verify_cost;
+  };
+
   absl::Status CheckInput(const DraftInput& input) const;
+  // Closes the session without waiting long.
+  void Abandon();
+  absl::Status ReadOpened(const v1::OpenSessionResponse& response);
   // Brings the server everything from row `from` on, up to the end of `input`.
   absl::Status SendFrom(int64_t from, const DraftInput& input, absl::Time deadline,
                         DraftOutcome* outcome);
-  absl::Status SendRows(int64_t first, const RowBatch& batch, int32_t k,
-                        std::optional<int32_t> accepted, absl::Time deadline,
+  absl::Status SendRows(int64_t first, const RowBatch& batch, const Wish& wish, absl::Time deadline,
                         DraftOutcome* outcome);
-  absl::Status SendMessage(int64_t first, const RowBatch& batch, int32_t k,
-                           std::optional<int32_t> accepted, absl::Time deadline,
-                           DraftOutcome* outcome);
+  absl::Status SendMessage(int64_t first, const RowBatch& batch, const Wish& wish,
+                           absl::Time deadline, DraftOutcome* outcome);
 
   const std::shared_ptr<ClientCore> core_;
   const Manifest manifest_;
   const SessionSettings settings_;
   std::string id_;
-  int32_t max_k_ = 0;
+  bool was_open_ = false;
+  SessionOptions in_force_;
+  int64_t initial_length_ = 0;
   int64_t rows_per_call_ = 0;
   uint64_t seq_ = 0;
   bool closed_ = false;

@@ -5,13 +5,21 @@
 #include "common/check.h"
 
 namespace aerie {
+namespace {
 
-void AcceptanceRecord::Judge(int32_t proposed, int32_t accepted) {
-  AERIE_CHECK(0 <= accepted && accepted <= proposed) << accepted << " of " << proposed;
-  if (acceptance_histogram.size() <= static_cast<size_t>(accepted)) {
-    acceptance_histogram.resize(static_cast<size_t>(accepted) + 1);
-  }
-  ++acceptance_histogram[static_cast<size_t>(accepted)];
+void CountIn(int32_t value, std::vector<int64_t>* histogram) {
+  const auto entry = static_cast<size_t>(value);
+  if (histogram->size() <= entry) histogram->resize(entry + 1);
+  ++(*histogram)[entry];
+}
+
+}  // namespace
+
+void AcceptanceRecord::Judge(int32_t proposed, int32_t depth, int32_t accepted) {
+  AERIE_CHECK(0 <= accepted && accepted <= depth && depth <= proposed)
+      << accepted << " of " << depth << " levels, " << proposed << " nodes";
+  CountIn(accepted, &acceptance_histogram);
+  CountIn(depth, &depth_histogram);
   accepted_draft_tokens += accepted;
   draft_tokens += proposed;
   ++spec_steps;

@@ -36,21 +36,37 @@ class Comparison:
         return "tie" if self.gap is not None and self.gap < TIE_GAP else "no"
 
 
-def compare(worker: TargetWorker, model, prompt: str, max_new_tokens: int, on_round=None):
-    """Decodes `prompt` with drafts and plainly. `on_round` sees the drafted rounds as they come."""
+def compare(
+    worker: TargetWorker,
+    model,
+    prompt: str,
+    max_new_tokens: int,
+    on_round=None,
+    plain: Summary | None = None,
+):
+    """Decodes `prompt` with drafts and, unless it is given, plainly.
+
+    `on_round` sees the drafted rounds as they come.
+    """
     prompt_ids = worker.encode_chat(prompt)
     drafted = worker.generate(prompt_ids, max_new_tokens)
     for made in drafted:
         if on_round is not None:
             on_round(made)
-    plain = worker.generate_plain(prompt_ids, max_new_tokens)
-    for _ in plain:
-        pass
-    at = _first_difference(plain.summary.tokens, drafted.summary.tokens)
+    if plain is None:
+        plain = decode_plainly(worker, prompt, max_new_tokens)
+    at = _first_difference(plain.tokens, drafted.summary.tokens)
     gap = None
     if at is not None:
-        gap = _gap(model, prompt_ids + plain.summary.tokens[:at])
-    return Comparison(prompt, plain.summary, drafted.summary, at, gap)
+        gap = _gap(model, prompt_ids + plain.tokens[:at])
+    return Comparison(prompt, plain, drafted.summary, at, gap)
+
+
+def decode_plainly(worker: TargetWorker, prompt: str, max_new_tokens: int) -> Summary:
+    generation = worker.generate_plain(worker.encode_chat(prompt), max_new_tokens)
+    for _ in generation:
+        pass
+    return generation.summary
 
 
 @dataclasses.dataclass

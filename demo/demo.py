@@ -23,7 +23,16 @@ from aerie_draft.transformers import TargetWorker  # noqa: E402
 from comparison import compare, total  # noqa: E402
 from few_rows import speed_up  # noqa: E402
 from prompts import PROMPTS  # noqa: E402
-from screen import AnswerPrinter, has_colour, paint, print_comparison, print_totals  # noqa: E402
+from screen import (  # noqa: E402
+    AnswerPrinter,
+    has_colour,
+    paint,
+    print_comparison,
+    print_sweep_head,
+    print_sweep_row,
+    print_totals,
+)
+from sweep import MOST_NODES, sweep  # noqa: E402
 
 SHOWN_METRICS = (
     "aerie_spec_decode_num_drafts_total",
@@ -47,6 +56,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, required=True, help="of the target")
     parser.add_argument("--transport", choices=("unary", "stream"), required=True)
     parser.add_argument("--prompt", help="stream one answer instead of the ten prompts")
+    parser.add_argument("--sweep", action="store_true", help="all ways to draft, as one table")
     parser.add_argument("--json", type=pathlib.Path, help="file for the totals")
     return parser.parse_args()
 
@@ -79,11 +89,27 @@ def show_metrics(address: str) -> None:
             print(f"  {line}")
 
 
+def run_sweep(arguments: argparse.Namespace, client: DraftClient, model, tokenizer) -> int:
+    print_sweep_head()
+    rows = sweep(
+        client, model, tokenizer, PROMPTS, arguments.max_new_tokens,
+        lambda way, row: print_sweep_row(way.name, row),
+    )
+    if arguments.json is not None:
+        document = {"rows": [dataclasses.asdict(row) for row in rows]}
+        arguments.json.write_text(json.dumps(document, indent=2) + "\n")
+    differing = sum(row.texts_differ for row in rows)
+    if differing:
+        print(f"demo: {differing} texts differ from plain greedy decoding; expected none; the "
+              "target worker's verification or its KV cache is at fault", file=sys.stderr)
+    return 1 if differing else 0
+
+
 def main() -> int:
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     model, tokenizer = load_target(arguments.target)
-    ways = speed_up(model, most_rows=arguments.k + 1)
+    ways = speed_up(model, most_rows=(MOST_NODES if arguments.sweep else arguments.k) + 1)
     client = DraftClient(arguments.address, transport=arguments.transport)
     with client:
         drafter = client.server_info().drafter()
@@ -97,6 +123,8 @@ def main() -> int:
         for _ in worker.generate(worker.encode_chat("Hello."), 8):
             pass  # The first forwards of a process are slow; they are nobody's measurement.
 
+        if arguments.sweep:
+            return run_sweep(arguments, client, model, tokenizer)
         comparisons = []
         if arguments.prompt is not None:
             print(f"\n{arguments.prompt}\n")

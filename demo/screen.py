@@ -81,3 +81,18 @@ def print_totals(t: Totals, rss_bytes: int) -> None:
     for name, value in rows:
         print(f"  {name:24}{value}")
     sys.stdout.flush()
+
+
+def print_sweep_head() -> None:
+    print(f"\n{'way':34} {'accept length':>13} {'tokens/draft':>12} {'tok/s':>7} {'plain':>7} "
+          f"{'draft p50':>10}  texts")
+
+
+def print_sweep_row(name: str, row) -> None:
+    texts = f"{row.texts_equal} equal"
+    if row.ties:
+        texts += f", {row.ties} tied"
+    if row.texts_differ:
+        texts += f", {row.texts_differ} DIFFER"
+    print(f"{name:34} {row.accept_length:13.3f} {row.mean_draft_tokens:12.2f} {row.tok_s:7.2f} "
+          f"{row.tok_s_plain:7.2f} {row.draft_ms_p50:7.2f} ms  {texts}", flush=True)

@@ -23,6 +23,7 @@
 #include "server/config/port_file.h"
 #include "server/config/stop_signal.h"
 #include "server/engine/draft_engine.h"
+#include "server/engine/kv_limits.h"
 #include "server/metrics/exporter.h"
 #include "server/metrics/prometheus_observer.h"
 #include "server/model/eagle3_model.h"
@@ -58,7 +59,8 @@ absl::StatusOr<std::unique_ptr<DraftModel>> LoadModel(const Options& options) {
   if (options.compute.dtype == "float32") model_options.dtype = ComputeDType::kFloat32;
   if (options.compute.dtype == "bfloat16") model_options.dtype = ComputeDType::kBFloat16;
   model_options.threads = options.compute.threads;
-  model_options.max_sessions = options.engine.max_sessions;
+  model_options.kv_memory_bytes = options.kv.memory_bytes;
+  model_options.kv_page_rows = options.kv.page_rows;
   return LoadEagle3Model(checkpoint, model_options);
 }
 
@@ -75,7 +77,8 @@ std::string NameOfTarget(const std::string& folder) {
   return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
 }
 
-PrometheusOptions MetricsOf(const DrafterSpec& spec, const Options& options) {
+PrometheusOptions MetricsOf(const DrafterSpec& spec, const KvStore& kv_store,
+                            const Options& options) {
   PrometheusOptions out;
   out.labels = {spec.name, spec.version, NameOfTarget(options.drafter.target)};
   out.build = {kVersion, kRevision, kCompiler, LibTorchVersion()};
@@ -86,6 +89,8 @@ PrometheusOptions MetricsOf(const DrafterSpec& spec, const Options& options) {
   out.drafter.hidden_size = spec.hidden_size;
   out.max_k = options.engine.max_k;
   out.max_sessions_per_pass = options.engine.max_sessions_per_pass;
+  out.kv_pages = kv_store.num_pages;
+  out.kv_page_bytes = kv_store.page_bytes;
   return out;
 }
 
@@ -149,11 +154,13 @@ absl::Status Serve(Options options, StopSignal* stop) {
 
   AERIE_ASSIGN_OR_RETURN(std::unique_ptr<DraftModel> model, LoadModel(options));
   const DrafterSpec spec = model->spec();
+  const KvStore kv_store = model->kv_store();
+  AERIE_RETURN_IF_ERROR(CheckKvFits(options.engine, kv_store));
   options.LimitRowsToMessage(spec.wiring.size() * int64_t{spec.target_hidden_size});
   LogSettings("server", options.settings);
   LogSettings("drafter", spec.settings);
 
-  PrometheusObserver observer(MetricsOf(spec, options));
+  PrometheusObserver observer(MetricsOf(spec, kv_store, options));
   std::unique_ptr<Exporter> exporter;
   if (options.metrics.enabled()) {
     AERIE_ASSIGN_OR_RETURN(exporter, StartExporter(options.metrics.listen, observer.metrics()));
@@ -162,9 +169,9 @@ absl::Status Serve(Options options, StopSignal* stop) {
 
   DraftEngine engine(options.engine, std::move(model), &observer);
   service.Serve({.engine = &engine,
-                 .info = BuildServerInfo(spec, options.engine, options.grpc.max_message_bytes,
-                                         {kVersion, kRevision, kCompiler, LibTorchVersion()},
-                                         options.settings),
+                 .info = BuildServerInfo(
+                     spec, kv_store, options.engine, options.grpc.max_message_bytes,
+                     {kVersion, kRevision, kCompiler, LibTorchVersion()}, options.settings),
                  .round_observer = &observer,
                  .rpc_observer = &observer});
   server->SetServing(true);

@@ -62,10 +62,11 @@ absl::StatusOr<std::unique_ptr<LoadTest>> LoadTest::Prepare(LoadOptions options)
                          DraftClient::Create(test->options_.address, client_options));
   AERIE_ASSIGN_OR_RETURN(const auto server, test->client_->ServerInfo());
   test->server_ = *server;
-  if (test->options_.k > static_cast<int32_t>(server->limits().max_k())) {
-    return absl::InvalidArgumentError(absl::StrCat("--k is ", test->options_.k,
-                                                   ", but the server drafts at most ",
-                                                   server->limits().max_k(), " tokens; give less"));
+  if (test->options_.TokensPerRound() > static_cast<int32_t>(server->limits().max_k())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(test->options_.tree.has_value() ? "--tree asks for " : "--k is ",
+                     test->options_.TokensPerRound(), ", but the server drafts at most ",
+                     server->limits().max_k(), " tokens; give less"));
   }
   AERIE_ASSIGN_OR_RETURN(test->workload_, MakeWorkload(test->options_, *server));
   test->runner_ =

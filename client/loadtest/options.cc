@@ -41,13 +41,30 @@ absl::StatusOr<absl::Duration> ParseTime(const std::string& flag, const std::str
 
 // The texts of flags whose values CLI11 cannot read by itself.
 struct Texts {
-  std::string deadline = "30s", duration, warmup = "0s", accept = "0.7", dtype;
+  std::string deadline = "30s", duration, warmup = "0s", accept = "0.7", dtype, tree;
+  std::string verify_time = "20ms";
   std::string transport = "unary";
 };
+
+absl::StatusOr<TreeShape> ParseTree(const std::string& text) {
+  const std::vector<std::string> parts = CLI::detail::split(text, ',');
+  TreeShape tree;
+  if (parts.size() == 3 && CLI::detail::lexical_cast(parts[0], tree.depth) &&
+      CLI::detail::lexical_cast(parts[1], tree.top_k) &&
+      CLI::detail::lexical_cast(parts[2], tree.total_tokens)) {
+    return tree;
+  }
+  return BadFlag("--tree", absl::StrCat("'", text, "'"),
+                 "expected depth, top-k and total tokens; write for example 5,4,16");
+}
 
 absl::Status ReadTexts(const Texts& texts, LoadOptions* options) {
   AERIE_ASSIGN_OR_RETURN(options->deadline, ParseTime("--deadline", texts.deadline));
   AERIE_ASSIGN_OR_RETURN(options->warmup, ParseTime("--warmup", texts.warmup));
+  AERIE_ASSIGN_OR_RETURN(options->verify_time, ParseTime("--verify-time", texts.verify_time));
+  if (!texts.tree.empty()) {
+    AERIE_ASSIGN_OR_RETURN(options->tree, ParseTree(texts.tree));
+  }
   if (!texts.duration.empty()) {
     AERIE_ASSIGN_OR_RETURN(options->duration, ParseTime("--duration", texts.duration));
   }
@@ -83,7 +100,19 @@ void AddFlags(CLI::App& app, LoadOptions& o, Texts& texts) {
                  "Rounds of a session [default: 64, or to the end of the recorded sequence]");
   app.add_option("--warmup", texts.warmup, "Time at the start that no figure counts")
       ->capture_default_str();
-  app.add_option("--k", o.k, "Tokens to draft a round")->capture_default_str();
+  app.add_option("--k", o.k, "Tokens to draft a round; a tree says it itself")
+      ->capture_default_str();
+  app.add_option("--tree", texts.tree,
+                 "D,K,N: draft trees of D levels, K children a node, N tokens");
+  app.add_option("--temperature", o.temperature,
+                 "Above 0: draw the drafts, and have the server tell what they were drawn from")
+      ->capture_default_str();
+  app.add_flag("--adaptive-k", o.adaptive_k, "Let the server choose up to k tokens a round");
+  app.add_option("--verify-time", texts.verify_time,
+                 "With --adaptive-k: what the made-up target says a verification took")
+      ->capture_default_str();
+  app.add_option("--client", o.client,
+                 "Whose quota and share of the server the sessions belong to");
   app.add_option("--prompt-rows", o.prompt_rows, "Rows of a synthetic prompt")
       ->capture_default_str();
   app.add_option("--dtype", texts.dtype,
@@ -106,6 +135,19 @@ void AddFlags(CLI::App& app, LoadOptions& o, Texts& texts) {
 }
 
 }  // namespace
+
+SessionOptions LoadOptions::SessionOptionsOf() const {
+  SessionOptions out;
+  out.tree = tree;
+  out.temperature = temperature;
+  if (temperature > 0.0f) {
+    out.probs = ProposalProbs::kTopM;
+    out.seed = seed;
+  }
+  out.adaptive_k = adaptive_k;
+  out.client = client;
+  return out;
+}
 
 absl::Status LoadOptions::Validate() const {
   if (sessions < 1 || sessions > 4096) {
@@ -131,6 +173,13 @@ absl::Status LoadOptions::Validate() const {
   }
   if (deadline <= absl::ZeroDuration()) {
     return BadFlag("--deadline", absl::FormatDuration(deadline), "give more than 0s");
+  }
+  if (absl::Status session = SessionOptionsOf().Validate(); !session.ok()) {
+    return BadFlag("--tree, --temperature, --adaptive-k or --client", "contradictory",
+                   std::string(session.message()));
+  }
+  if (verify_time <= absl::ZeroDuration()) {
+    return BadFlag("--verify-time", absl::FormatDuration(verify_time), "give more than 0s");
   }
   if (k < 1 || k > 128) return BadFlag("--k", absl::StrCat(k), "give 1 to 128");
   if (prompt_rows < 1 || prompt_rows > 1'000'000) {
@@ -159,6 +208,14 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
     app.parse(argc, argv);
     status = ReadTexts(texts, &line.options);
     if (status.ok()) status = line.options.Validate();
+    if (status.ok() && line.options.tree.has_value() && app.count("--k") > 0) {
+      status = BadFlag("--k", absl::StrCat(line.options.k),
+                       "it contradicts --tree, whose last number says how many; leave it out");
+    }
+    if (status.ok() && !line.options.adaptive_k && app.count("--verify-time") > 0) {
+      status =
+          BadFlag("--verify-time", "given", "only --adaptive-k asks for it; give both or neither");
+    }
     if (status.ok() && !line.options.recording.empty()) {
       for (const char* flag : {"--prompt-rows", "--accept", "--dtype"}) {
         if (app.count(flag) == 0) continue;

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "client/client_options.h"
 #include "common/dtype.h"
+#include "common/session_options.h"
 
 namespace aerie::loadtest {
 
@@ -26,8 +27,14 @@ struct LoadOptions {
   std::optional<absl::Duration> duration;
   absl::Duration warmup;  // at the start, left out of all figures but the reconciliation
   std::optional<int64_t>
-      rounds;                // of one session; unset: kDefaultRounds, or to the recording's end
-  int32_t k = 4;             // >= 1, at most the server's
+      rounds;     // of one session; unset: kDefaultRounds, or to the recording's end
+  int32_t k = 4;  // >= 1, at most the server's; without a tree
+  std::optional<TreeShape> tree;
+  float temperature = 0.0f;  // 0: greedy drafts
+  bool adaptive_k = false;   // the server chooses up to k
+  // What the made-up target says a verification took, for adaptive k. > 0
+  absl::Duration verify_time = absl::Milliseconds(20);
+  std::string client;        // whose quota and share of the server
   int64_t prompt_rows = 64;  // synthetic only; >= 1
   std::optional<DType>
       dtype;  // synthetic only; unset: bfloat16, or the first that the server takes
@@ -40,6 +47,11 @@ struct LoadOptions {
   bool quiet = false;
 
   static constexpr int64_t kDefaultRounds = 64;
+
+  // Tokens that each round asks for.
+  int32_t TokensPerRound() const { return tree.has_value() ? tree->total_tokens : k; }
+  // What each session asks for.
+  SessionOptions SessionOptionsOf() const;
 
   // INVALID_ARGUMENT that names flag, value and remedy.
   absl::Status Validate() const;

@@ -18,17 +18,13 @@ class RecordedSequence : public Sequence {
     return Rows(0, known_ - 1);
   }
 
-  Verdict Verify(absl::Span<const int32_t> draft) override {
+  Verdict Verify(const DraftTree& draft) override {
     const auto length = static_cast<int64_t>(recorded_->tokens.size());
     const int64_t first = known_;
     Verdict verdict;
     // Drafts past the recording's end cannot be judged and count as not accepted.
-    while (verdict.accepted < static_cast<int32_t>(draft.size()) &&
-           first + verdict.accepted < length &&
-           draft[static_cast<size_t>(verdict.accepted)] ==
-               recorded_->tokens[static_cast<size_t>(first + verdict.accepted)]) {
-      ++verdict.accepted;
-    }
+    verdict.accepted = draft.CountAccepted(
+        absl::MakeConstSpan(recorded_->tokens).subspan(static_cast<size_t>(first)));
     known_ = std::min(length, first + verdict.accepted + 1);
     verdict.committed = Rows(first - 1, known_ - 1);
     verdict.finished = known_ == length;

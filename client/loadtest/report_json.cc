@@ -58,12 +58,20 @@ Json Options(const Report& report) {
   Json json = {{"address", o.address},
                {"transport", o.transport == TransportKind::kStream ? "stream" : "unary"},
                {"sessions", o.sessions},
-               {"k", o.k},
+               {"k", o.TokensPerRound()},
+               {"temperature", o.temperature},
+               {"adaptive_k", o.adaptive_k},
+               {"client", o.client},
                {"seed", o.seed},
                {"deadline_seconds", Seconds(o.deadline)},
                {"warmup_seconds", Seconds(o.warmup)},
                {"dtype", std::string(DTypeName(report.manifest.dtype))},
                {"row_width", report.manifest.row_width()}};
+  json["tree"] = !o.tree.has_value() ? Json()
+                                     : Json{{"depth", o.tree->depth},
+                                            {"top_k", o.tree->top_k},
+                                            {"total_tokens", o.tree->total_tokens}};
+  json["verify_seconds"] = o.adaptive_k ? Json(Seconds(o.verify_time)) : Json();
   json["requests"] = o.requests.has_value() ? Json(*o.requests) : Json();
   json["duration_seconds"] = o.duration.has_value() ? Json(Seconds(*o.duration)) : Json();
   json["rounds"] = o.rounds.has_value() ? Json(*o.rounds) : Json();

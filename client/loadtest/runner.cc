@@ -40,7 +40,9 @@ Runner::Runner(const LoadOptions& options, DraftClient* client, const Workload* 
       client_(client),
       workload_(workload),
       requests_(SessionsToRun(options, *workload)) {
-  plan_.k = options_.k;
+  plan_.k = options_.TokensPerRound();
+  plan_.session = options_.SessionOptionsOf();
+  plan_.verify_time = options_.verify_time;
   plan_.rounds = RoundsOfASession(options_, *workload_);
   plan_.stopped = [this] { return stopped_.load(std::memory_order_relaxed); };
   const int64_t workers = std::min<int64_t>(options_.sessions, requests_);

@@ -18,6 +18,7 @@ class SessionRun {
              WorkerStats* stats)
       : client_(client),
         workload_(workload),
+        number_(number),
         plan_(plan),
         stats_(*stats),
         sequence_(workload.NewSequence(number)) {}
@@ -35,6 +36,7 @@ class SessionRun {
 
   DraftClient& client_;
   const Workload& workload_;
+  const int64_t number_;
   const SessionPlan& plan_;
   WorkerStats& stats_;
   const std::unique_ptr<Sequence> sequence_;
@@ -45,12 +47,15 @@ class SessionRun {
   int64_t committed_ = 0;
   std::vector<int32_t> output_;
   std::optional<int32_t> last_accepted_;  // of the proposal that the next call judges
+  int32_t last_proposed_ = 0;             // tokens that the target verified last
   bool failed_ = false, away_ = false, at_context_limit_ = false;
 };
 
 bool SessionRun::Run() {
   // A session that loses its rows at the server gets them from here.
   SessionSettings settings;
+  settings.options = plan_.session;
+  settings.options.seed += static_cast<uint64_t>(number_);
   settings.row_source = [this](int64_t first, int64_t last) -> absl::StatusOr<RowBatch> {
     return sequence_->Rows(first, last);
   };
@@ -86,6 +91,9 @@ Verdict SessionRun::Round(const RowBatch& batch, bool is_prompt) {
   input.rows = batch.rows;
   input.k = plan_.k;
   input.accepted = last_accepted_;
+  if (plan_.session.adaptive_k && !is_prompt) {
+    input.verify_cost = VerifyCost{plan_.verify_time, last_proposed_};
+  }
   const absl::Time start = absl::Now();
   const DraftOutcome outcome = session_->Draft(input);
   const absl::Time end = absl::Now();
@@ -98,7 +106,7 @@ Verdict SessionRun::Round(const RowBatch& batch, bool is_prompt) {
   at_context_limit_ = outcome.no_draft_reason == v1::NO_DRAFT_REASON_CONTEXT_LIMIT;
   // The batch may be a view into the sequence, which is about to move on.
   const RowBatch sent = {{}, batch.rows};
-  const Verdict verdict = sequence_->Verify(outcome.tree.tokens);
+  const Verdict verdict = sequence_->Verify(outcome.tree);
   CountRound(outcome, verdict, sent, start, end, is_prompt);
   return verdict;
 }
@@ -117,9 +125,11 @@ void SessionRun::CountRound(const DraftOutcome& outcome, const Verdict& verdict,
                                             words(outcome.accepted)));
   }
   last_accepted_.reset();
+  last_proposed_ = proposed;
+  const int32_t depth = outcome.tree.MaxDepth();
   if (proposed > 0) {
-    acceptance_.Add(proposed, verdict.accepted);
-    stats_.recent_acceptance.Add(proposed, verdict.accepted);
+    acceptance_.Add(proposed, depth, verdict.accepted);
+    stats_.recent_acceptance.Add(proposed, depth, verdict.accepted);
     last_accepted_ = verdict.accepted;
   }
   // As the server counts: what follows a proposal is output, what came before it is prompt.
@@ -135,7 +145,7 @@ void SessionRun::CountRound(const DraftOutcome& outcome, const Verdict& verdict,
   m.sent_bytes += static_cast<int64_t>(batch.rows.bytes().size());
   m.committed_tokens += committed;
   m.resyncs += outcome.resyncs;
-  if (proposed > 0) m.acceptance.Add(proposed, verdict.accepted);
+  if (proposed > 0) m.acceptance.Add(proposed, depth, verdict.accepted);
   if (proposed < plan_.k) ++m.short_drafts;
   if (is_prompt) return;
   ++m.rounds;

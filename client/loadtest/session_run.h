@@ -33,7 +33,9 @@ struct WorkerStats {
 
 struct SessionPlan {
   int32_t k = 1;
-  int64_t rounds = 0;  // at most; 0: until the sequence is finished
+  SessionOptions session;      // its seed is the first session's; the next one's is one more
+  absl::Duration verify_time;  // that the made-up target says a verification took; for adaptive k
+  int64_t rounds = 0;          // at most; 0: until the sequence is finished
   Window window;
   std::function<bool()> stopped;  // true: end at the next round
 };

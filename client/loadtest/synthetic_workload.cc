@@ -60,23 +60,20 @@ class SyntheticSequence : public Sequence {
     return Rows(0, static_cast<int64_t>(tokens_.size()));
   }
 
-  Verdict Verify(absl::Span<const int32_t> draft) override {
+  Verdict Verify(const DraftTree& draft) override {
     const std::vector<double>& accept = workload_->options().accept;
-    size_t accepted = 0;
-    while (accepted < draft.size() &&
-           random_.Uniform() < accept[std::min(accepted, accept.size() - 1)]) {
-      ++accepted;
-    }
-    int32_t bonus = AnyToken();
-    // The target's own token behind a rejection is by definition another one.
-    if (accepted < draft.size() && bonus == draft[accepted]) {
-      bonus = (bonus + 1) % workload_->manifest().vocab_size;
-    }
     const auto first = static_cast<int64_t>(tokens_.size());
-    tokens_.insert(tokens_.end(), draft.begin(), draft.begin() + static_cast<int64_t>(accepted));
-    tokens_.push_back(bonus);
+    const TreeLinks links = draft.Links();
     Verdict verdict;
-    verdict.accepted = static_cast<int32_t>(accepted);
+    // Along the first children, which is all there is of a chain.
+    int32_t child = links.first_child[0];
+    for (size_t level = 0; child != -1; ++level) {
+      if (!(random_.Uniform() < accept[std::min(level, accept.size() - 1)])) break;
+      tokens_.push_back(draft.tokens[static_cast<size_t>(child) - 1]);
+      ++verdict.accepted;
+      child = links.first_child[static_cast<size_t>(child)];
+    }
+    tokens_.push_back(TokenOtherThan(draft, links, child));
     verdict.committed = Rows(first, static_cast<int64_t>(tokens_.size()));
     return verdict;
   }
@@ -99,6 +96,22 @@ class SyntheticSequence : public Sequence {
   }
 
  private:
+  // The target's own token behind a rejection is by definition none of those that were proposed
+  // there: `child` and its siblings.
+  int32_t TokenOtherThan(const DraftTree& draft, const TreeLinks& links, int32_t child) {
+    int32_t token = AnyToken();
+    const auto proposed = [&](int32_t wanted) {
+      for (int32_t at = child; at != -1; at = links.next_sibling[static_cast<size_t>(at)]) {
+        if (draft.tokens[static_cast<size_t>(at) - 1] == wanted) return true;
+      }
+      return false;
+    };
+    const int32_t vocab_size = workload_->manifest().vocab_size;
+    for (int32_t tried = 0; tried < vocab_size && proposed(token); ++tried) {
+      token = (token + 1) % vocab_size;
+    }
+    return token;
+  }
   int32_t AnyToken() { return random_.Below(workload_->manifest().vocab_size); }
 
   const SyntheticWorkload* const workload_;

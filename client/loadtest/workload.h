@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "client/draft_session.h"
+#include "common/draft_tree.h"
 #include "common/manifest.h"
 
 namespace aerie::loadtest {
@@ -29,7 +29,7 @@ class Sequence {
   // Rows of the prompt; with them the first generated token is committed.
   virtual RowBatch Prompt() = 0;
   // Lets the target look at a draft, which may be empty, and moves on.
-  virtual Verdict Verify(absl::Span<const int32_t> draft) = 0;
+  virtual Verdict Verify(const DraftTree& draft) = 0;
   // Rows [first, last) that have been given out before. Valid until the next call.
   virtual RowBatch Rows(int64_t first, int64_t last) = 0;
 };

@@ -177,35 +177,14 @@ absl::StatusOr<std::vector<int32_t>> DecodeTokens(
   return out;
 }
 
-void EncodeDraftTree(const DraftTree& tree, v1::DraftTree* out) {
-  EncodeTokens(tree.tokens, out->mutable_token_ids());
-  EncodeTokens(tree.parents, out->mutable_parents());
-  out->mutable_log_probs()->Assign(tree.log_probs.begin(), tree.log_probs.end());
-}
-
-absl::StatusOr<DraftTree> DecodeDraftTree(const v1::DraftTree& tree) {
-  DraftTree out;
-  for (const uint32_t token : tree.token_ids()) {
-    if (token > kInt32Max) {
-      return absl::InternalError(absl::StrCat("the proposal holds token id ", token,
-                                              "; expected at most ", kInt32Max,
-                                              "; the server and this client do not match"));
-    }
-    out.tokens.push_back(static_cast<int32_t>(token));
-  }
-  for (const uint32_t parent : tree.parents()) {
-    // A parent that does not fit becomes -1, which Validate() refuses.
-    out.parents.push_back(parent > kInt32Max ? -1 : static_cast<int32_t>(parent));
-  }
-  out.log_probs.assign(tree.log_probs().begin(), tree.log_probs().end());
-  AERIE_RETURN_IF_ERROR(out.Validate());
-  return out;
-}
-
 void EncodeAcceptanceRecord(const AcceptanceRecord& record, v1::AcceptanceRecord* out) {
   out->clear_acceptance_histogram();
   for (const int64_t count : record.acceptance_histogram) {
     out->add_acceptance_histogram(static_cast<uint64_t>(count));
+  }
+  out->clear_depth_histogram();
+  for (const int64_t count : record.depth_histogram) {
+    out->add_depth_histogram(static_cast<uint64_t>(count));
   }
   out->set_num_accepted_draft_tokens(static_cast<uint64_t>(record.accepted_draft_tokens));
   out->set_num_draft_tokens(static_cast<uint64_t>(record.draft_tokens));
@@ -219,6 +198,9 @@ AcceptanceRecord DecodeAcceptanceRecord(const v1::AcceptanceRecord& record) {
   AcceptanceRecord out;
   for (const uint64_t count : record.acceptance_histogram()) {
     out.acceptance_histogram.push_back(static_cast<int64_t>(count));
+  }
+  for (const uint64_t count : record.depth_histogram()) {
+    out.depth_histogram.push_back(static_cast<int64_t>(count));
   }
   out.accepted_draft_tokens = static_cast<int64_t>(record.num_accepted_draft_tokens());
   out.draft_tokens = static_cast<int64_t>(record.num_draft_tokens());

@@ -16,7 +16,6 @@
 #include "absl/types/span.h"
 #include "aerie/v1/draft.pb.h"
 #include "common/acceptance_record.h"
-#include "common/draft_tree.h"
 #include "common/dtype.h"
 #include "common/hidden_rows.h"
 #include "common/manifest.h"
@@ -61,10 +60,6 @@ void EncodeTokens(absl::Span<const int32_t> tokens, google::protobuf::RepeatedFi
 absl::StatusOr<std::vector<int32_t>> DecodeTokens(
     const google::protobuf::RepeatedField<uint32_t>& tokens, int32_t vocab_size,
     absl::string_view field);
-
-void EncodeDraftTree(const DraftTree& tree, v1::DraftTree* out);
-// INTERNAL when the lists disagree, a parent does not precede its child, or an id is no int32.
-absl::StatusOr<DraftTree> DecodeDraftTree(const v1::DraftTree& tree);
 
 void EncodeAcceptanceRecord(const AcceptanceRecord& record, v1::AcceptanceRecord* out);
 AcceptanceRecord DecodeAcceptanceRecord(const v1::AcceptanceRecord& record);

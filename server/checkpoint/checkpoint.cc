@@ -89,7 +89,7 @@ class Reader {
   absl::StatusOr<std::optional<MeasuredWiring>> ReadWiringFile() {
     const fs::path path = fs::path(drafter_folder_) / kWiringFile;
     std::error_code ignored;
-    if (!fs::exists(path, ignored)) return std::nullopt;
+    if (options_.ignore_wiring_file || !fs::exists(path, ignored)) return std::nullopt;
     AERIE_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMaxConfigBytes));
     return ReadMeasuredWiring(text, Digest(), complaints_);
   }

@@ -24,6 +24,8 @@ struct CheckpointOptions {
   std::string name;  // what the drafter is called; empty: the name of its folder
   // The tensor of the target folder that is the embedding; empty: found by its suffix.
   std::string embedding_key;
+  // Read the head as if there were no wiring.json: by programs that measure it anew.
+  bool ignore_wiring_file = false;
   HeadConfigOptions head;
 };
 

@@ -1,74 +1,14 @@
 #include "server/config/flag_table.h"
 
-#include <limits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "common/status_macros.h"
+#include "server/config/flag_readers.h"
 
 namespace aerie {
 namespace {
-
-absl::Status Unreadable(const std::string& flag, const std::string& text, const char* expected,
-                        const char* example) {
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, " is \"", text, "\"; expected ",
-                                                 expected, "; give a value such as ", example));
-}
-
-absl::StatusOr<int32_t> ReadInt(const std::string& flag, const std::string& text) {
-  int32_t value = 0;
-  if (absl::SimpleAtoi(text, &value)) return value;
-  return Unreadable(flag, text, "a whole number below 2147483648", "16");
-}
-
-absl::StatusOr<int64_t> ReadBytes(const std::string& flag, const std::string& text) {
-  absl::string_view number = text;
-  int64_t unit = 1;
-  for (const auto& [suffix, bytes] : {std::pair<absl::string_view, int64_t>{"KiB", 1 << 10},
-                                      {"MiB", 1 << 20},
-                                      {"GiB", 1 << 30}}) {
-    if (absl::ConsumeSuffix(&number, suffix)) unit = bytes;
-  }
-  int64_t value = 0;
-  if (absl::SimpleAtoi(number, &value) && value >= 0 &&
-      value <= std::numeric_limits<int64_t>::max() / unit) {
-    return value * unit;
-  }
-  return Unreadable(flag, text, "bytes, or KiB, MiB or GiB", "64MiB");
-}
-
-absl::StatusOr<absl::Duration> ReadDuration(const std::string& flag, const std::string& text) {
-  absl::Duration value;
-  if (absl::ParseDuration(text, &value)) return value;
-  return Unreadable(flag, text, "a time with its unit", "30s, 10m or 1h30m");
-}
-
-absl::StatusOr<bool> ReadSwitch(const std::string& flag, const std::string& text) {
-  if (text == "on") return true;
-  if (text == "off") return false;
-  return Unreadable(flag, text, "on or off", "off");
-}
-
-absl::StatusOr<double> ReadNumber(const std::string& flag, const std::string& text) {
-  double value = 0.0;
-  if (absl::SimpleAtod(text, &value)) return value;
-  return Unreadable(flag, text, "a number", "10000");
-}
-
-absl::StatusOr<LayerIdConvention> ReadConvention(const std::string& flag, const std::string& text) {
-  if (text == "input-of-layer") return LayerIdConvention::kInputOfLayer;
-  if (text == "output-of-layer") return LayerIdConvention::kOutputOfLayer;
-  return Unreadable(flag, text, "input-of-layer (id i is boundary i) or output-of-layer (i + 1)",
-                    "input-of-layer");
-}
-
-absl::StatusOr<std::string> ReadText(const std::string&, const std::string& text) { return text; }
 
 // A `set` that reads one text with `read` into the field that `at` gives.
 template <typename Read, typename At>
@@ -193,6 +133,44 @@ void AddLimitFlags(TableBuilder& table) {
             [](Options& o) -> int64_t& { return o.grpc.max_message_bytes; });
 }
 
+void AddClientFlags(TableBuilder& table) {
+  table.Group("Clients");
+  table.Int(
+      "max-sessions-per-client",
+      "Sessions that one client may hold, by the name that it gives; 0: as many as there are.",
+      [](Options& o) -> int32_t& { return o.engine.max_sessions_per_client; });
+  table.Int("max-queued-per-client",
+            "Calls of one client that wait for their first pass; 0: as many as may wait.",
+            [](Options& o) -> int32_t& { return o.engine.max_queued_per_client; });
+  table.Raw({.name = "client-weight",
+             .group = "",
+             .value = "NAME=W",
+             .help = "A client's share of each pass against the others', 1..1000; 1 for those that "
+                     "are not named. An empty NAME: clients without one. Repeatable; the "
+                     "environment variable takes a comma-separated list.",
+             .default_text = "",
+             .repeatable = true,
+             .set = [](const std::vector<std::string>& texts, Options* options) -> absl::Status {
+               AERIE_ASSIGN_OR_RETURN(options->engine.client_weights,
+                                      ReadWeights("client-weight", texts));
+               return absl::OkStatus();
+             }});
+}
+
+void AddKvFlags(TableBuilder& table) {
+  table.Group("Draft KV");
+  table.Add("kv-memory", "BYTES",
+            "Bytes of draft KV of all sessions together; what has been idle longest makes room.",
+            "1GiB", ReadBytes, [](Options& o) -> int64_t& { return o.kv.memory_bytes; });
+  table.Int("kv-page-rows", "Rows of one page of it, 1..1024.",
+            [](Options& o) -> int32_t& { return o.kv.page_rows; });
+  table.Int("draft-window",
+            "Rows that a draft looks back on, beside the first ones (--draft-sink); 0: all.",
+            [](Options& o) -> int32_t& { return o.engine.draft_window; });
+  table.Int("draft-sink", "Rows at a session's start that stay visible beside a --draft-window.",
+            [](Options& o) -> int32_t& { return o.engine.draft_sink; });
+}
+
 void AddListenFlags(TableBuilder& table) {
   table.Group("Listeners");
   table.Raw({.name = "listen",
@@ -232,6 +210,8 @@ std::vector<Flag> FlagTable() {
   AddDrafterFlags(table);
   AddComputeFlags(table);
   AddLimitFlags(table);
+  AddClientFlags(table);
+  AddKvFlags(table);
   AddListenFlags(table);
   AddProcessFlags(table);
   return table.Take();

@@ -18,6 +18,9 @@
 namespace aerie {
 namespace {
 
+// Of one repeatable flag; CLI11 wants a number.
+constexpr int kMostRepeats = 4096;
+
 std::string VariableOf(const Flag& flag) {
   return absl::StrCat("AERIE_",
                       absl::AsciiStrToUpper(absl::StrReplaceAll(flag.name, {{"-", "_"}})));
@@ -54,7 +57,7 @@ void AddTo(CLI::App& app, const Flag& flag, std::vector<std::string>& texts) {
                                        absl::StrCat(flag.help, " Env: ", VariableOf(flag)));
   option->type_name(flag.value)->group(flag.group)->type_size(1)->allow_extra_args(false);
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->expected(1, flag.repeatable ? 64 : 1);
+      ->expected(1, flag.repeatable ? kMostRepeats : 1);
   if (!flag.default_text.empty()) option->default_str(flag.default_text);
 }
 

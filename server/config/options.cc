@@ -1,5 +1,7 @@
 #include "server/config/options.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "server/transport/server_info.h"
@@ -8,10 +10,21 @@ namespace aerie {
 namespace {
 
 constexpr int32_t kMostThreads = 1024;
+constexpr int64_t kLeastKvBytes = int64_t{1} << 20;
+constexpr int32_t kMostPageRows = 1024;
 
 absl::Status Missing(const char* flag, const char* what) {
   return absl::InvalidArgumentError(
       absl::StrCat(flag, " is missing; expected ", what, "; give ", flag, " DIR (see --help)"));
+}
+
+// A part of something cannot be more than the whole; 0: not limited.
+absl::Status CheckPart(const char* part_flag, int32_t part, const char* whole_flag, int32_t whole) {
+  if (part <= whole) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(part_flag, " is ", part, " but ", whole_flag, " is ", whole,
+                   "; expected no more for one client than for all; lower the one or raise the "
+                   "other"));
 }
 
 }  // namespace
@@ -22,6 +35,11 @@ absl::Status DrafterOptions::Validate() const {
   }
   if (target.empty()) {
     return Missing("--target", "the folder of the model that verifies, with config.json");
+  }
+  if (rope_theta.has_value() && !(*rope_theta > 1.0 && std::isfinite(*rope_theta))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--rope-theta is ", *rope_theta,
+                     "; expected a finite base above 1; leave it out for the checkpoint's own"));
   }
   return absl::OkStatus();
 }
@@ -41,6 +59,20 @@ absl::Status ComputeOptions::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--threads is ", threads, "; expected 0..", kMostThreads,
                      "; give 0 for what affinity and CPU quota allow"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KvOptions::Validate() const {
+  if (memory_bytes < kLeastKvBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--kv-memory is ", memory_bytes, "; expected ", kLeastKvBytes,
+                     " bytes or more; give the memory that the draft KV of all sessions may take"));
+  }
+  if (page_rows < 1 || page_rows > kMostPageRows) {
+    return absl::InvalidArgumentError(absl::StrCat("--kv-page-rows is ", page_rows,
+                                                   "; expected 1..", kMostPageRows,
+                                                   "; leave it out for the default"));
   }
   return absl::OkStatus();
 }
@@ -66,9 +98,28 @@ absl::Status Options::Validate() const {
   AERIE_RETURN_IF_ERROR(drafter.Validate());
   AERIE_RETURN_IF_ERROR(compute.Validate());
   AERIE_RETURN_IF_ERROR(engine.Validate());
+  AERIE_RETURN_IF_ERROR(CheckPart("--max-sessions-per-client", engine.max_sessions_per_client,
+                                  "--max-sessions", engine.max_sessions));
+  AERIE_RETURN_IF_ERROR(CheckPart("--max-queued-per-client", engine.max_queued_per_client,
+                                  "--max-queued", engine.max_queued));
+  AERIE_RETURN_IF_ERROR(CheckSink());
+  AERIE_RETURN_IF_ERROR(kv.Validate());
   AERIE_RETURN_IF_ERROR(grpc.Validate());
   AERIE_RETURN_IF_ERROR(metrics.Validate());
   return process.Validate();
+}
+
+absl::Status Options::CheckSink() const {
+  if (engine.draft_window != 0) return absl::OkStatus();
+  // The default sink is no contradiction; one that somebody asked for is.
+  for (const Setting& setting : settings) {
+    if (setting.name != "draft_sink" || setting.source == "default") continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--draft-sink is ", engine.draft_sink,
+                     " but --draft-window is 0; expected a window beside which the first rows stay "
+                     "visible; give --draft-window, or leave --draft-sink out"));
+  }
+  return absl::OkStatus();
 }
 
 void Options::LimitRowsToMessage(int64_t row_width) {

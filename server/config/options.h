@@ -44,6 +44,14 @@ struct ComputeOptions {
   absl::Status Validate() const;
 };
 
+// The store of draft KV.
+struct KvOptions {
+  int64_t memory_bytes = int64_t{1} << 30;  // of all sessions together; >= 1 MiB
+  int32_t page_rows = 16;                   // of one page, 1..1024
+
+  absl::Status Validate() const;
+};
+
 struct MetricsOptions {
   std::string listen = "127.0.0.1:9464";  // host:port; "off": no metrics page
 
@@ -63,6 +71,7 @@ struct Options {
   DrafterOptions drafter;
   ComputeOptions compute;
   EngineOptions engine;
+  KvOptions kv;
   GrpcServerOptions grpc;
   MetricsOptions metrics;
   ProcessOptions process;
@@ -74,6 +83,9 @@ struct Options {
   // Lowers engine.max_rows_per_call to the rows of `row_width` elements that one message holds, and
   // says so in `settings`: a client that keeps to GetServerInfo's limits never meets the other one.
   void LimitRowsToMessage(int64_t row_width);
+
+ private:
+  absl::Status CheckSink() const;
 };
 
 }  // namespace aerie

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/engine/draft_call.h"
+#include "server/engine/kv_pages.h"
 #include "server/engine/session.h"
 
 namespace aerie {
@@ -15,8 +15,8 @@ namespace aerie {
 // Whether `call` may be served by `session` now. Of a repeated number nothing else is asked, so ask
 // IsRepeat() first. INVALID_ARGUMENT, ABORTED, FAILED_PRECONDITION, DEADLINE_EXCEEDED, CANCELLED as
 // DraftService.Draft says.
-absl::Status CheckCall(const DraftCall& call, const Session& session, const EngineOptions& options,
-                       int32_t vocab_size, absl::Time now);
+absl::Status CheckCall(const DraftCall& call, const Session& session, const KvPages& pages,
+                       const EngineOptions& options, int32_t vocab_size, absl::Time now);
 
 // Whether `call` has the number of the call that was answered last.
 bool IsRepeat(const DraftCall& call, const Session& session);
@@ -30,12 +30,5 @@ absl::Status CheckStillWanted(const DraftCall& call, absl::Time now);
 
 // INVALID_ARGUMENT that names `field`, index and value of the first id outside 0..vocab_size-1.
 absl::Status CheckTokens(const char* field, absl::Span<const int32_t> tokens, int32_t vocab_size);
-
-// The refusals that more than one place gives.
-absl::Status SessionUnknownError(const std::string& id, bool expired, absl::Duration lease);
-absl::Status SessionLimitError(int32_t max_sessions);
-absl::Status QueueFullError(int32_t max_queued);
-absl::Status DrainingError();
-absl::Status CancelledByStreamError();
 
 }  // namespace aerie

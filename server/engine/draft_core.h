@@ -17,11 +17,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/engine/client_book.h"
 #include "server/engine/draft_call.h"
 #include "server/engine/draft_model.h"
 #include "server/engine/draft_round.h"
+#include "server/engine/kv_pages.h"
 #include "server/engine/round_observer.h"
 #include "server/engine/session_table.h"
+#include "server/engine/slot_pool.h"
 
 namespace aerie {
 
@@ -30,12 +33,13 @@ class DraftCore {
  public:
   using Answer = absl::AnyInvocable<void()>;
 
-  // `options` must be valid; `model` and `observer` must outlive the core.
+  // `options` must be valid and fit the model's store (CheckKvFits); `model` and `observer` must
+  // outlive the core.
   DraftCore(const EngineOptions& options, DraftModel* model, RoundObserver* observer);
   // Shutdown() must have been called, if any session was opened.
   ~DraftCore();
 
-  // As DraftEngine's, without its door: no limit on waiting calls.
+  // As DraftEngine's, without its door: calls wait without a limit but their client's.
   void Open(const Manifest& manifest, const SessionOptions& options, OpenDone done, absl::Time now);
   void Draft(DraftCall call, DraftDone done, absl::Time now);
   void Close(const std::string& session_id, std::vector<int32_t> final_tokens, SessionEnd end,
@@ -64,21 +68,34 @@ class DraftCore {
   int32_t queued() const { return queued_; }        // draft calls that wait for their first pass
   int32_t in_flight() const { return in_flight_; }  // draft calls that passes have taken rows of
   int32_t sessions() const { return static_cast<int32_t>(table_.size()); }
+  KvUsage kv_usage() const { return pages_.usage(); }
 
  private:
   struct ActiveRound {
     SessionEntry* entry;                 // nullptr: a stateless call
     std::unique_ptr<Session> stateless;  // its session
+    Client* client;
     DraftRound round;
     absl::Time arrival;
     uint64_t seq;
     DraftDone done;
+
+    const Session& session() const { return entry != nullptr ? entry->session : *stateless; }
   };
   using RoundMap = std::map<uint64_t, ActiveRound>;
 
-  // Checks `manifest` and opens a slot for a session of it.
-  absl::StatusOr<Session::Setup> SetUpSession(const Manifest& manifest, int32_t max_k);
+  // Checks whether a session of `manifest` may be opened, and what it asks for.
+  absl::StatusOr<Session::Setup> SetUpSession(const Manifest& manifest,
+                                              const SessionOptions& options);
+  // Counts a session, or a stateless call, for its client. RESOURCE_EXHAUSTED: there is no place.
+  absl::StatusOr<Client*> TakePlace(const std::string& client);
+  absl::StatusOr<OpenResult> OpenSession(const Manifest& manifest, const SessionOptions& options,
+                                         absl::Time now);
+  // The session that `options` wants to fork, when it can be; nullptr: it wants none.
+  absl::StatusOr<SessionEntry*> FindForked(const SessionOptions& options);
 
+  // Puts a call behind the others of its session, unless too many of its client's wait.
+  void QueueDraft(SessionEntry* entry, DraftCall call, DraftDone done, absl::Time now);
   // Serves the calls of `entry` until one needs a pass or none is left. May end the session.
   void Serve(SessionEntry* entry, absl::Time now);
   void ServeDraft(SessionEntry* entry, WaitingDraft draft, absl::Time now);
@@ -89,23 +106,36 @@ class DraftCore {
   // A checked call whose answer needs no pass; false: it needs one.
   bool AnswerWithoutPass(const DraftCall& call, Session* session, DraftDone* done, absl::Time now);
   void StartRound(uint64_t arrival_number, SessionEntry* entry, std::unique_ptr<Session> stateless,
-                  DraftCall call, DraftDone done);
+                  Client* client, DraftCall call, DraftDone done);
   void FinishRound(RoundMap::iterator place, absl::Time now);
   void FailRound(RoundMap::iterator place, const absl::Status& cause, absl::Time now);
   // Takes the round out and goes on with its session.
   void RemoveRound(RoundMap::iterator place, absl::Time now);
   // Finishes or refuses the rounds that nobody waits for.
   void DropUnwanted(absl::Time now);
+  // Makes a plan and puts the parts of its rounds into the batch.
+  void FillPass(absl::Time now);
+  // Begins a round that is in the next pass for the first time. False: there was no memory for it,
+  // and it has been refused.
+  bool BeginRound(RoundMap::iterator place, absl::Time now);
+  // Frees pages of idle sessions until so many are free. False: that cannot be, and none was freed.
+  bool MakeRoom(int64_t pages);
 
+  void TellRefusal(const absl::Status& status);
   void RefuseDraft(DraftDone done, absl::Status status, absl::Time arrival, absl::Time now);
   void CancelWaitingDrafts(SessionEntry* entry, const absl::Status& status, absl::Time now);
   SessionRecord EndSession(SessionEntry* entry, SessionEnd end,
                            absl::Span<const int32_t> final_tokens, absl::Time now);
+  void CountQueued(Client* client, int32_t change);
   void TellLoad();
+  void TellKvUsage();
 
   const EngineOptions options_;
   DraftModel* const model_;
   RoundObserver* const observer_;
+  KvPages pages_;
+  SlotPool slots_;
+  ClientBook clients_;
   SessionTable table_;
   RoundMap rounds_;  // one for each session with an active call, in order of arrival
   uint64_t arrivals_ = 0;
@@ -113,9 +143,12 @@ class DraftCore {
   int32_t queued_ = 0;
   int32_t in_flight_ = 0;
   std::pair<int32_t, int32_t> told_load_ = {0, 0};
+  KvUsage told_kv_;
   std::vector<Answer> answers_;
 
   // The pass under way.
+  uint64_t passes_ = 0;
+  int32_t top_k_ = 1;
   std::vector<uint64_t> pass_rounds_;
   std::vector<StepSequence> batch_;
   absl::StatusOr<std::vector<StepOutput>> outputs_;

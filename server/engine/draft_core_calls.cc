@@ -6,16 +6,53 @@
 #include "common/error_detail.h"
 #include "server/engine/call_check.h"
 #include "server/engine/draft_core.h"
+#include "server/engine/refusals.h"
+#include "server/engine/round_record.h"
 
 namespace aerie {
-namespace {
 
-void TellRefusal(const absl::Status& status, RoundObserver* observer) {
-  if (absl::IsInvalidArgument(status)) observer->OnRejected(RejectReason::kShape);
-  if (absl::IsDeadlineExceeded(status)) observer->OnRejected(RejectReason::kDeadline);
+void DraftCore::TellRefusal(const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) observer_->OnRejected(RejectReason::kShape);
+  if (absl::IsDeadlineExceeded(status)) observer_->OnRejected(RejectReason::kDeadline);
 }
 
-}  // namespace
+void DraftCore::QueueDraft(SessionEntry* entry, DraftCall call, DraftDone done, absl::Time now) {
+  if (absl::Status fits = clients_.CheckQueue(*entry->client); !fits.ok()) {
+    observer_->OnRejected(RejectReason::kQuota);
+    RefuseDraft(std::move(done), std::move(fits), call.arrival, now);
+    return;
+  }
+  table_.MarkBusy(entry);
+  CountQueued(entry->client, 1);
+  entry->waiting.push_back(WaitingDraft{++arrivals_, std::move(call), std::move(done)});
+  Serve(entry, now);
+}
+
+void DraftCore::Close(const std::string& session_id, std::vector<int32_t> final_tokens,
+                      SessionEnd end, CloseDone done, absl::Time now) {
+  SessionEntry* entry = table_.Find(session_id);
+  if (entry == nullptr) {
+    absl::Status status =
+        SessionUnknownError(session_id, table_.HasExpired(session_id), options_.session_lease);
+    answers_.push_back([done = std::move(done), status = std::move(status)]() mutable {
+      done(std::move(status));
+    });
+    return;
+  }
+  table_.MarkBusy(entry);
+  if (end == SessionEnd::kStreamClosed) {
+    CancelWaitingDrafts(entry, CancelledByStreamError(), now);
+  }
+  entry->waiting.push_back(WaitingClose{std::move(final_tokens), end, std::move(done)});
+  if (end == SessionEnd::kStreamClosed && entry->active.has_value()) {
+    // Nobody is left to read its answer; this also serves the close.
+    FailRound(rounds_.find(*entry->active), CancelledByStreamError(), now);
+  } else {
+    Serve(entry, now);
+  }
+  TellLoad();
+  TellKvUsage();
+}
 
 void DraftCore::Serve(SessionEntry* entry, absl::Time now) {
   while (!entry->active.has_value() && !entry->waiting.empty()) {
@@ -34,47 +71,59 @@ void DraftCore::ServeDraft(SessionEntry* entry, WaitingDraft draft, absl::Time n
   Session& session = entry->session;
   DraftCall& call = draft.call;
   if (IsRepeat(call, session)) {
-    --queued_;
+    CountQueued(entry->client, -1);
     observer_->OnRound(RecordWithoutPass(absl::StatusCode::kOk, call.arrival, now));
     answers_.push_back([done = std::move(draft.done), answer = session.last_answer()]() mutable {
       done(std::move(answer));
     });
     return;
   }
-  const absl::Status status = CheckCall(call, session, options_, model_->spec().vocab_size, now);
+  const absl::Status status =
+      CheckCall(call, session, pages_, options_, model_->spec().vocab_size, now);
   if (!status.ok()) {
-    --queued_;
-    TellRefusal(status, observer_);
+    CountQueued(entry->client, -1);
+    TellRefusal(status);
     RefuseDraft(std::move(draft.done), status, call.arrival, now);
     return;
   }
   if (AnswerWithoutPass(call, &session, &draft.done, now)) {
-    --queued_;
+    CountQueued(entry->client, -1);
     return;
   }
   entry->active = draft.arrival_number;
-  StartRound(draft.arrival_number, entry, nullptr, std::move(call), std::move(draft.done));
+  StartRound(draft.arrival_number, entry, nullptr, entry->client, std::move(call),
+             std::move(draft.done));
 }
 
 void DraftCore::ServeStateless(DraftCall call, DraftDone done, absl::Time now) {
-  absl::StatusOr<Session::Setup> setup =
-      SetUpSession(std::get<Manifest>(call.sequence), options_.max_k);
+  absl::StatusOr<Session::Setup> setup = SetUpSession(std::get<Manifest>(call.sequence), {});
   if (!setup.ok()) {
     RefuseDraft(std::move(done), setup.status(), call.arrival, now);
     return;
   }
   auto session = std::make_unique<Session>(*std::move(setup));
-  const absl::Status status = CheckCall(call, *session, options_, model_->spec().vocab_size, now);
+  const absl::Status status =
+      CheckCall(call, *session, pages_, options_, model_->spec().vocab_size, now);
   if (!status.ok()) {
-    TellRefusal(status, observer_);
+    TellRefusal(status);
     RefuseDraft(std::move(done), status, call.arrival, now);
-  } else if (!AnswerWithoutPass(call, session.get(), &done, now)) {
-    ++queued_;
-    ++stateless_;
-    StartRound(++arrivals_, nullptr, std::move(session), std::move(call), std::move(done));
     return;
   }
-  model_->CloseSlot(session->slot());
+  if (AnswerWithoutPass(call, session.get(), &done, now)) return;
+  const absl::StatusOr<Client*> client = TakePlace(/*client=*/"");
+  if (!client.ok()) {
+    RefuseDraft(std::move(done), client.status(), call.arrival, now);
+    return;
+  }
+  if (absl::Status fits = clients_.CheckQueue(**client); !fits.ok()) {
+    clients_.RemoveSession(*client);
+    observer_->OnRejected(RejectReason::kQuota);
+    RefuseDraft(std::move(done), std::move(fits), call.arrival, now);
+    return;
+  }
+  CountQueued(*client, 1);
+  ++stateless_;
+  StartRound(++arrivals_, nullptr, std::move(session), *client, std::move(call), std::move(done));
 }
 
 bool DraftCore::AnswerWithoutPass(const DraftCall& call, Session* session, DraftDone* done,
@@ -85,23 +134,23 @@ bool DraftCore::AnswerWithoutPass(const DraftCall& call, Session* session, Draft
   if (IsPastContext(call, *session, options_)) {
     settlement = session->NoteUntaken(call.base_length, call.tokens, call.accepted, now);
     result.no_draft_reason = NoDraftReason::kContextLimit;
-    record.skipped = SkipReason::kContextLimit;
   } else if (call.tokens.empty()) {
-    if (call.base_length < session->length()) {
-      model_->Truncate(session->slot(), call.base_length);
-    }
+    pages_.Truncate(&session->pages(), call.base_length);
+    pages_.Trim(&session->pages());
     settlement = session->Commit(call.base_length, {}, call.accepted, now);
     result.no_draft_reason = NoDraftReason::kNotAsked;
-    record.skipped = SkipReason::kNotAsked;
   } else {
     return false;
   }
+  record.skipped = SkipReasonOf(result.no_draft_reason);
   record.committed_tokens = settlement.committed_tokens;
   record.judgement = settlement.judgement;
   record.unreported = settlement.unreported;
   observer_->OnRound(record);
   result.seq = call.seq;
   result.length = session->length();
+  result.method = MethodOf(session->options());
+  result.extras = session->options().extras;
   if (settlement.judgement.has_value()) result.accepted = settlement.judgement->accepted;
   result.timing.queue = record.queue_wait;
   result.timing.total = record.total;
@@ -115,7 +164,7 @@ bool DraftCore::ServeClose(SessionEntry* entry, WaitingClose close, absl::Time n
   absl::Status status =
       CheckTokens("final_token_ids", close.final_tokens, model_->spec().vocab_size);
   if (!status.ok()) {
-    TellRefusal(status, observer_);
+    TellRefusal(status);
     answers_.push_back([done = std::move(close.done), status = std::move(status)]() mutable {
       done(std::move(status));
     });
@@ -123,6 +172,9 @@ bool DraftCore::ServeClose(SessionEntry* entry, WaitingClose close, absl::Time n
   }
   const std::string id = entry->session.id();
   auto late_calls = std::exchange(entry->waiting, {});
+  for (const auto& call : late_calls) {
+    if (std::holds_alternative<WaitingDraft>(call)) CountQueued(entry->client, -1);
+  }
   SessionRecord record = EndSession(entry, close.end, close.final_tokens, now);
   answers_.push_back(
       [done = std::move(close.done), acceptance = std::move(record.acceptance)]() mutable {
@@ -132,7 +184,6 @@ bool DraftCore::ServeClose(SessionEntry* entry, WaitingClose close, absl::Time n
   for (auto& call : late_calls) {
     absl::Status unknown = SessionUnknownError(id, false, options_.session_lease);
     if (auto* draft = std::get_if<WaitingDraft>(&call)) {
-      --queued_;
       RefuseDraft(std::move(draft->done), std::move(unknown), draft->call.arrival, now);
     } else {
       answers_.push_back([done = std::move(std::get<WaitingClose>(call).done),
@@ -140,71 +191,6 @@ bool DraftCore::ServeClose(SessionEntry* entry, WaitingClose close, absl::Time n
     }
   }
   return true;
-}
-
-void DraftCore::StartRound(uint64_t arrival_number, SessionEntry* entry,
-                           std::unique_ptr<Session> stateless, DraftCall call, DraftDone done) {
-  Session* session = entry != nullptr ? &entry->session : stateless.get();
-  const absl::Time arrival = call.arrival;
-  const uint64_t seq = call.seq;
-  const auto [place, added] =
-      rounds_.emplace(arrival_number, ActiveRound{entry, std::move(stateless),
-                                                  DraftRound(std::move(call), session, model_),
-                                                  arrival, seq, std::move(done)});
-  AERIE_CHECK(added);
-}
-
-void DraftCore::FinishRound(RoundMap::iterator place, absl::Time now) {
-  ActiveRound& active = place->second;
-  RoundRecord record;
-  DraftResult result = active.round.Finish(now, &record);
-  if (active.entry != nullptr && active.seq != 0) active.entry->session.StoreAnswer(result);
-  observer_->OnRound(record);
-  answers_.push_back([done = std::move(active.done), result = std::move(result)]() mutable {
-    done(std::move(result));
-  });
-  RemoveRound(place, now);
-}
-
-void DraftCore::FailRound(RoundMap::iterator place, const absl::Status& cause, absl::Time now) {
-  ActiveRound& active = place->second;
-  RoundRecord record;
-  absl::Status status = active.round.Fail(cause, now, &record);
-  observer_->OnRound(record);
-  answers_.push_back([done = std::move(active.done), status = std::move(status)]() mutable {
-    done(std::move(status));
-  });
-  RemoveRound(place, now);
-}
-
-void DraftCore::RemoveRound(RoundMap::iterator place, absl::Time now) {
-  --(place->second.round.begun() ? in_flight_ : queued_);
-  SessionEntry* entry = place->second.entry;
-  if (entry == nullptr) {
-    --stateless_;
-    model_->CloseSlot(place->second.stateless->slot());
-  }
-  rounds_.erase(place);
-  if (entry == nullptr) return;
-  entry->active.reset();
-  Serve(entry, now);
-}
-
-void DraftCore::DropUnwanted(absl::Time now) {
-  std::vector<uint64_t> numbers;
-  for (const auto& [number, active] : rounds_) numbers.push_back(number);
-  for (const uint64_t number : numbers) {
-    const auto place = rounds_.find(number);
-    const DraftRound& round = place->second.round;
-    if (!round.begun()) {
-      const absl::Status wanted = round.CheckStillWanted(now);
-      if (wanted.ok()) continue;
-      TellRefusal(wanted, observer_);
-      FailRound(place, wanted, now);
-    } else if (round.ShouldStop(now)) {
-      FinishRound(place, now);
-    }
-  }
 }
 
 void DraftCore::RefuseDraft(DraftDone done, absl::Status status, absl::Time arrival,
@@ -219,7 +205,7 @@ void DraftCore::CancelWaitingDrafts(SessionEntry* entry, const absl::Status& sta
   std::deque<std::variant<WaitingDraft, WaitingClose>> closes;
   for (auto& call : entry->waiting) {
     if (auto* draft = std::get_if<WaitingDraft>(&call)) {
-      --queued_;
+      CountQueued(entry->client, -1);
       RefuseDraft(std::move(draft->done), status, draft->call.arrival, now);
     } else {
       closes.push_back(std::move(call));

@@ -6,8 +6,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "common/mutex.h"
-#include "server/engine/call_check.h"
 #include "server/engine/draft_core.h"
+#include "server/engine/refusals.h"
 
 namespace aerie {
 

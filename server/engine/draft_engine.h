@@ -33,8 +33,10 @@ class DraftEngine {
 
   // Any thread.
   //
-  // RESOURCE_EXHAUSTED: the session table is full; tells when to try again. UNAVAILABLE: draining.
-  // FAILED_PRECONDITION: the manifest does not fit.
+  // RESOURCE_EXHAUSTED: the session table is full, or the client's part of it; tells when to try
+  // again. UNAVAILABLE: draining. FAILED_PRECONDITION: the manifest does not fit, or the session to
+  // fork cannot be forked now. NOT_FOUND: there is no session to fork. INVALID_ARGUMENT: options
+  // that contradict each other or a limit.
   void Open(Manifest manifest, SessionOptions options, OpenDone done);
   // Codes as DraftService.Draft in draft.proto; RESOURCE_EXHAUSTED and UNAVAILABLE may come from
   // the door. INTERNAL: a pass failed; the detail's resend_from says where the session stands.

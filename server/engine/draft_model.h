@@ -1,11 +1,15 @@
 // THE SEAM: what the engine asks of a drafter. Implemented by server/model with LibTorch and by a
 // fake in tests.
 //
-// A *slot* holds the draft KV of one sequence. A pass (`Step`) appends rows to the slots of its
-// sequences and gives, for those that want it, the most likely next tokens. Two kinds of rows go
-// through the same pass: extend rows carry aux hidden states of the target; draft rows carry the
-// drafter's own output for the row before, which the model keeps per slot (the *draft hidden
-// state*).
+// The model computes and stores; the engine keeps the books. Draft KV lies in *pages* of a store
+// that the model owns, and the engine says with every part of a pass which pages hold the rows of
+// its sequence, so the model knows neither sessions nor lengths. A *slot* is where the model keeps
+// the draft hidden states of one round, from its extend rows to its last draft row.
+//
+// Two kinds of rows go through the same pass. Extend rows carry aux hidden states of the target and
+// follow each other. Draft rows are nodes of a draft tree: each carries the draft hidden state of
+// its parent's row, sees the extend rows and its own ancestors, and no other branch. A chain is a
+// tree of width 1.
 #pragma once
 
 #include <cstdint>
@@ -39,23 +43,63 @@ struct DrafterSpec {
   }
 };
 
+using PageId = int32_t;
+inline constexpr PageId kNoPage = -1;
 using SlotId = int32_t;
+
+// The store of draft KV.
+struct KvStore {
+  int32_t page_rows = 0;   // rows of one page, all layers
+  int32_t num_pages = 0;   // ids are 0..num_pages-1
+  int64_t page_bytes = 0;  // keys and values of all layers
+};
+
+// Which committed rows a row sees. Row indices are absolute, and so are RoPE positions: a sequence
+// that begins at row 1000 begins at position 1000.
+struct VisibleRows {
+  int64_t start = 0;   // rows before it do not exist
+  int64_t sink = 0;    // with a window: so many rows from `start` on stay visible as well
+  int64_t window = 0;  // the row at position p sees committed rows above p - window; 0: all of them
+
+  bool Sees(int64_t position, int64_t row) const {
+    return row >= start && row <= position &&
+           (window == 0 || row < start + sink || row > position - window);
+  }
+};
+
+// The rows of a part of which the output is wanted: scores in the result, and a draft hidden state
+// that draft rows may start from (of extend rows only the last one's is kept).
+enum class Outputs { kNone, kLast, kEvery };
 
 // One sequence's part of a pass.
 struct StepSequence {
+  // Dense small numbers that the engine gives out; one part of a pass each. Extend rows begin the
+  // slot anew; draft rows add to it.
   SlotId slot = 0;
-  // Row index of the first row; must equal SlotLength(slot).
-  int64_t position = 0;
-  // Target ids, in 0..vocab_size-1: of each row the token that follows its hidden state. At least
-  // one.
+  // Row r of the sequence lies in pages[r / page_rows], at r % page_rows. Entries that hold no
+  // visible row may be kNoPage. Covers the rows of this part. No page that this part writes to is
+  // used by another sequence.
+  absl::Span<const PageId> pages;
+  // Committed rows: extend rows of this part stand behind them, at row indices length,
+  // length + 1, ... Draft row j of the slot stands at row index length + j, wherever in the tree it
+  // is; its RoPE position is length - 1 + depth, its depth being 1 for children of the root.
+  int64_t length = 0;
+  VisibleRows visible;
+  // Target ids, in 0..vocab_size-1. Of an extend row: the token that follows its hidden state. Of a
+  // draft row: the node's own token. At least one.
   absl::Span<const int32_t> tokens;
-  // Extend rows: [tokens.size(), captures x target hidden]. Draft row: empty, and `tokens` has
-  // exactly one entry. A draft row must follow a row of the same slot that had `wants_output`, with
-  // no truncation of that row between.
+  // Extend rows: [tokens.size(), captures x target hidden]. Draft rows: empty.
   HiddenRows aux;
-  // Whether the last row's output is needed: as logits in the result and as the hidden state of a
-  // draft row to come.
-  bool wants_output = false;
+  // Draft rows: of each the number of its parent's draft row in this slot, counted from 0 in order
+  // of arrival; -1: the root, whose output is that of the last extend row. A parent came with an
+  // earlier pass and its output was wanted. Extend rows: empty.
+  absl::Span<const int32_t> parents;
+  Outputs outputs = Outputs::kNone;
+  // One entry for each wanted row, or empty: the target id whose log-probability is to be told; -1:
+  // none.
+  absl::Span<const int32_t> probes;
+
+  bool IsExtend() const { return !aux.empty(); }
 };
 
 struct ScoredToken {
@@ -63,12 +107,20 @@ struct ScoredToken {
   float log_prob = 0.0f;  // natural log, over the draft vocabulary
 };
 
-// Of one sequence. Empty unless it wanted output.
-struct StepOutput {
-  std::vector<ScoredToken> top;  // best first, top_k of them; equal scores: lower id first
-  // False: the scores behind the wanted row are NaN or infinite, and `top` is empty. The hidden
-  // states of this sequence are too large to compute with; the rest of the batch does not feel it.
+// Of one wanted row.
+struct RowOutput {
+  std::vector<ScoredToken> top;  // best first, as many as asked; equal scores: lower draft id first
+  // False: the scores behind this row are NaN or infinite, and `top` is empty. The hidden states
+  // of this sequence are too large to compute with; the rest of the batch does not feel it.
   bool finite = true;
+  // Natural log; minus infinity when the probed token is outside the draft vocabulary, 0 when none
+  // was probed.
+  float probe_log_prob = 0.0f;
+};
+
+// Of one part: its wanted rows in order.
+struct StepOutput {
+  std::vector<RowOutput> rows;
 };
 
 // Engine thread only.
@@ -77,19 +129,18 @@ class DraftModel {
   virtual ~DraftModel() = default;
 
   virtual const DrafterSpec& spec() const = 0;
+  virtual const KvStore& kv_store() const = 0;
 
-  // RESOURCE_EXHAUSTED when there is no room for another sequence.
-  virtual absl::StatusOr<SlotId> OpenSlot() = 0;
-  virtual void CloseSlot(SlotId slot) = 0;
+  // Copies all rows of all layers. from != to.
+  virtual void CopyPage(PageId from, PageId to) = 0;
+  // Forgets the draft hidden states of a round. The slot may be used again at once; one that holds
+  // nothing may be released.
+  virtual void ReleaseSlot(SlotId slot) = 0;
 
-  // Rows that the slot holds.
-  virtual int64_t SlotLength(SlotId slot) const = 0;
-  // Forgets all rows from `length` on. length <= SlotLength(slot).
-  virtual void Truncate(SlotId slot, int64_t length) = 0;
-
-  // One pass over the batch; slots are distinct. On success output[i] belongs to batch[i]. On
-  // failure (INTERNAL, or RESOURCE_EXHAUSTED when memory for the rows is missing) every slot holds
-  // what it held before the pass.
+  // One pass over the batch; slots are distinct. On success output[i] belongs to batch[i], with
+  // `top_k` tokens for each wanted row (1..draft_vocab_size). On failure (INTERNAL, or
+  // RESOURCE_EXHAUSTED when memory for the rows is missing) every slot holds what it held before
+  // the pass, and pages differ at most in the rows that this pass was to write.
   virtual absl::StatusOr<std::vector<StepOutput>> Step(absl::Span<const StepSequence> batch,
                                                        int32_t top_k) = 0;
 };

@@ -7,6 +7,7 @@ namespace aerie {
 namespace {
 
 constexpr int32_t kMostK = 128;
+constexpr int32_t kMostWeight = 1000;
 
 absl::Status CheckRange(const char* flag, int32_t value, int32_t most) {
   if (value >= 1 && value <= most) return absl::OkStatus();
@@ -14,6 +15,13 @@ absl::Status CheckRange(const char* flag, int32_t value, int32_t most) {
       absl::StrCat(flag, " is ", value, "; expected ",
                    most == INT32_MAX ? absl::StrCat("1 or more") : absl::StrCat("1..", most),
                    "; leave it out for the default"));
+}
+
+absl::Status CheckFromZero(const char* flag, int32_t value, const char* zero) {
+  if (value >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(flag, " is ", value,
+                                                 "; expected 0 or more, 0 meaning ", zero,
+                                                 "; leave it out for the default"));
 }
 
 }  // namespace
@@ -26,6 +34,18 @@ absl::Status EngineOptions::Validate() const {
   AERIE_RETURN_IF_ERROR(CheckRange("--max-context", max_context, INT32_MAX));
   AERIE_RETURN_IF_ERROR(CheckRange("--max-rows-per-pass", max_rows_per_pass, INT32_MAX));
   AERIE_RETURN_IF_ERROR(CheckRange("--max-sessions-per-pass", max_sessions_per_pass, INT32_MAX));
+  AERIE_RETURN_IF_ERROR(
+      CheckFromZero("--max-sessions-per-client", max_sessions_per_client, "no limit"));
+  AERIE_RETURN_IF_ERROR(
+      CheckFromZero("--max-queued-per-client", max_queued_per_client, "no limit"));
+  AERIE_RETURN_IF_ERROR(CheckFromZero("--draft-window", draft_window, "no window"));
+  AERIE_RETURN_IF_ERROR(CheckFromZero("--draft-sink", draft_sink, "no sink"));
+  for (const auto& [client, weight] : client_weights) {
+    if (weight >= 1 && weight <= kMostWeight) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--client-weight gives \"", client, "\" ",
+                                                   weight, "; expected 1..", kMostWeight,
+                                                   "; leave the client out for a weight of 1"));
+  }
   if (!(session_lease > absl::ZeroDuration())) {
     return absl::InvalidArgumentError(
         absl::StrCat("--session-lease is ", absl::FormatDuration(session_lease),

@@ -12,17 +12,18 @@ namespace aerie {
 
 // The outcome of one proposal: what the target kept of it.
 struct Judgement {
-  int32_t proposed = 0;
-  int32_t accepted = 0;                    // 0..proposed
+  int32_t proposed = 0;                    // nodes
+  int32_t depth = 0;                       // levels: `proposed` of a chain
+  int32_t accepted = 0;                    // the length of the path that was kept; 0..depth
   std::optional<int32_t> worker_accepted;  // what the worker reported, when it did
 };
 
 // Why a proposal's outcome never came.
 enum class UnreportedReason { kClosed, kLease, kRollback, kStreamClosed, kShutdown };
 // Why a call that was served got fewer tokens than the session's usual draft, or none.
-enum class SkipReason { kNotAsked, kContextLimit, kDeadline };
+enum class SkipReason { kNotAsked, kContextLimit, kDeadline, kNotWorthwhile };
 enum class SessionEnd { kClosed, kLease, kStreamClosed, kShutdown };
-enum class RejectReason { kQueueFull, kDeadline, kLease, kWiring, kShape, kQuota };
+enum class RejectReason { kQueueFull, kDeadline, kLease, kWiring, kShape, kQuota, kKvMemory };
 
 // One draft call from arrival to reply. Filled on the engine thread, handed over once, at its end
 // and before the reply, so that whoever reads the counters after a reply finds it counted. A call
@@ -40,6 +41,15 @@ struct RoundRecord {
   std::optional<Judgement> judgement;  // of the *previous* proposal
   std::optional<UnreportedReason> unreported;  // the previous proposal was lost by this call
   std::optional<SkipReason> skipped;
+  int32_t depth = 0;  // levels of this call's tree
+};
+
+// The pages of the draft KV store.
+struct KvUsage {
+  int64_t pages_total = 0;
+  int64_t pages_used = 0;
+  int64_t pages_shared = 0;  // of the used ones, by more than one session
+  friend bool operator==(const KvUsage&, const KvUsage&) = default;
 };
 
 // One pass of the model.
@@ -74,6 +84,11 @@ class RoundObserver {
   virtual void OnRejected(RejectReason reason) = 0;
   // Calls that wait for their first pass, and calls in passes. Told whenever either changes.
   virtual void OnLoad(int32_t queued, int32_t in_flight) = 0;
+  // Told whenever it changed, at most once a pass.
+  virtual void OnKvUsage(const KvUsage& usage) = 0;
+  // A session lost `rows` rows of draft KV to make room for others; it goes on when they are sent
+  // again.
+  virtual void OnEvicted(int64_t rows) = 0;
 };
 
 }  // namespace aerie

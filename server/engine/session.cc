@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "server/engine/tree_growth.h"
 
 namespace aerie {
 namespace {
@@ -24,23 +25,39 @@ UnreportedReason ReasonOfEnd(SessionEnd end) {
 
 }  // namespace
 
+Session::Session(Setup setup) : setup_(std::move(setup)) {
+  length_ = told_ = high_water_ = start();
+  if (setup_.options.adaptive_k) adaptive_.emplace();
+}
+
+absl::Span<const int32_t> Session::tokens() const {
+  return absl::MakeConstSpan(tokens_).first(static_cast<size_t>(length_ - start()));
+}
+
+void Session::BeginWith(absl::Span<const int32_t> tokens, PageTable pages) {
+  AERIE_CHECK(tokens_.empty() && length_ == start());
+  tokens_.assign(tokens.begin(), tokens.end());
+  pages_ = std::move(pages);
+  length_ = told_ = high_water_ = known_to();
+}
+
 Settlement Session::Commit(int64_t base, absl::Span<const int32_t> tokens,
                            std::optional<int32_t> worker_accepted, absl::Time now) {
-  AERIE_CHECK(0 <= base && base <= length_) << base << " of " << length_;
+  AERIE_CHECK(start() <= base && base <= length_) << base << " of " << length_;
   Settlement settlement;
   Settle(base, tokens, worker_accepted, &settlement);
   const auto count = static_cast<int64_t>(tokens.size());
-  const auto known = static_cast<int64_t>(tokens_.size());
   int64_t same = 0;
-  while (same < count && base + same < known &&
-         tokens_[static_cast<size_t>(base + same)] == tokens[static_cast<size_t>(same)]) {
+  while (same < count && base + same < known_to() &&
+         tokens_[static_cast<size_t>(base + same - start())] == tokens[static_cast<size_t>(same)]) {
     ++same;
   }
   if (same < count) {
-    tokens_.resize(static_cast<size_t>(base + same));
+    tokens_.resize(static_cast<size_t>(base + same - start()));
     tokens_.insert(tokens_.end(), tokens.begin() + same, tokens.end());
   }
   length_ = told_ = base + count;
+  past_limit_ = evicted_ = false;
   CountCommitted(base, count, now, &settlement);
   return settlement;
 }
@@ -51,6 +68,7 @@ Settlement Session::NoteUntaken(int64_t base, absl::Span<const int32_t> tokens,
   Settle(base, tokens, worker_accepted, &settlement);
   const auto count = static_cast<int64_t>(tokens.size());
   told_ = base + count;
+  past_limit_ = true;
   CountCommitted(base, count, now, &settlement);
   return settlement;
 }
@@ -60,7 +78,7 @@ std::optional<UnreportedReason> Session::Propose(const DraftTree& tree) {
   std::optional<UnreportedReason> lost;
   if (proposal_.has_value()) lost = LoseProposal(UnreportedReason::kRollback);
   // What was known past the rows is of another continuation than this proposal's.
-  tokens_.resize(static_cast<size_t>(length_));
+  tokens_.resize(static_cast<size_t>(length_ - start()));
   proposal_ = Proposal{tree, length_};
   drafted_ = true;
   record_.spec_tokens = std::max(record_.spec_tokens, tree.size());
@@ -68,8 +86,15 @@ std::optional<UnreportedReason> Session::Propose(const DraftTree& tree) {
 }
 
 void Session::RollBackTo(int64_t base) {
-  AERIE_CHECK(0 <= base && base <= length_) << base << " of " << length_;
+  AERIE_CHECK(start() <= base && base <= length_) << base << " of " << length_;
   length_ = told_ = base;
+  past_limit_ = false;
+}
+
+void Session::Evict() {
+  AERIE_CHECK(pages_.empty());
+  length_ = start();
+  evicted_ = true;
 }
 
 SessionRecord Session::End(SessionEnd end, absl::Span<const int32_t> final_tokens, absl::Time now) {
@@ -94,18 +119,20 @@ void Session::Settle(int64_t base, absl::Span<const int32_t> tokens,
   // A worker runs ahead of our rows only past the context limit, and the call that went there
   // settled the proposal.
   AERIE_CHECK(base <= row) << base << " is past the proposal at " << row;
-  AERIE_CHECK(row <= static_cast<int64_t>(tokens_.size())) << "tokens before it were forgotten";
+  AERIE_CHECK(row <= known_to()) << "tokens before it were forgotten";
   const auto resent = std::min(static_cast<int64_t>(tokens.size()), row - base);
-  if (!std::equal(tokens.begin(), tokens.begin() + resent, tokens_.begin() + base)) {
+  if (!std::equal(tokens.begin(), tokens.begin() + resent, tokens_.begin() + (base - start()))) {
     settlement->unreported = LoseProposal(UnreportedReason::kRollback);
     return;
   }
   const absl::Span<const int32_t> continuation = tokens.subspan(static_cast<size_t>(resent));
   if (continuation.empty()) return;
   const int32_t proposed = proposal_->tree.size();
+  const int32_t depth = DepthOf(proposal_->tree);
   const int32_t accepted = proposal_->tree.CountAccepted(continuation);
-  settlement->judgement = Judgement{proposed, accepted, worker_accepted};
-  record_.Judge(proposed, accepted);
+  settlement->judgement = Judgement{proposed, depth, accepted, worker_accepted};
+  record_.Judge(proposed, depth, accepted);
+  if (adaptive_.has_value()) adaptive_->ObserveProposal(proposed, accepted);
   proposal_.reset();
 }
 

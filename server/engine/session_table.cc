@@ -15,14 +15,15 @@ constexpr size_t kExpiredRemembered = 1024;
 
 std::string NewSessionId() {
   // Straight from the system's entropy: a seeded generator would give its next ids away.
-  std::random_device entropy;
+  // Kept, since finding the source takes longer than drawing from it.
+  thread_local std::random_device entropy;
   return absl::StrFormat("%08x%08x%08x%08x", entropy(), entropy(), entropy(), entropy());
 }
 
-SessionEntry* SessionTable::Add(Session::Setup setup, absl::Time now) {
+SessionEntry* SessionTable::Add(Session::Setup setup, Client* client, absl::Time now) {
   std::string id = setup.id;
   auto [place, added] =
-      entries_.emplace(std::move(id), std::make_unique<SessionEntry>(std::move(setup)));
+      entries_.emplace(std::move(id), std::make_unique<SessionEntry>(std::move(setup), client));
   AERIE_CHECK(added) << "two sessions of one id";
   SessionEntry* entry = place->second.get();
   MarkIdle(entry, now);

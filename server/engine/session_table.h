@@ -1,4 +1,4 @@
-// The sessions that are open: finding one by its id, and which of them have been idle for too long.
+// The sessions that are open: finding one by its id, and which of them have been idle longest.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/engine/client_book.h"
 #include "server/engine/draft_call.h"
 #include "server/engine/session.h"
 
@@ -34,9 +35,11 @@ struct WaitingClose {
 
 // A session and its calls. At most one is active; the others wait in order of arrival.
 struct SessionEntry {
-  explicit SessionEntry(Session::Setup setup) : session(std::move(setup)) {}
+  SessionEntry(Session::Setup setup, Client* client_of)
+      : session(std::move(setup)), client(client_of) {}
 
   Session session;
+  Client* const client;
   std::deque<std::variant<WaitingDraft, WaitingClose>> waiting;
   std::optional<uint64_t> active;  // the arrival number of the draft call that is being served
 
@@ -55,8 +58,8 @@ class SessionTable {
  public:
   explicit SessionTable(absl::Duration lease) : lease_(lease) {}
 
-  // Takes a session that is idle from `now` on. Its id must be new.
-  SessionEntry* Add(Session::Setup setup, absl::Time now);
+  // Takes a session that is idle from `now` on. Its id must be new; `client` outlives it.
+  SessionEntry* Add(Session::Setup setup, Client* client, absl::Time now);
   // nullptr: there is none of this id.
   SessionEntry* Find(const std::string& id);
   void Erase(SessionEntry* entry);
@@ -78,6 +81,9 @@ class SessionTable {
   size_t size() const { return entries_.size(); }
   // In no particular order.
   std::vector<SessionEntry*> All();
+  // Sessions without an active or waiting call, longest idle first.
+  const std::list<SessionEntry*>& idle() const { return idle_; }
+  bool IsIdle(const SessionEntry& entry) const { return entry.idle; }
 
  private:
   const absl::Duration lease_;

@@ -19,25 +19,32 @@ struct MetricName {
   const char* help;
 };
 
-// Acceptance. A draft is one proposal that went to verification; a is what the target kept of its k
-// tokens.
+// Acceptance. A draft is one proposal that went to verification; a is the length of the path
+// through it that the target kept. Positions are levels: a chain of k tokens has k, a tree has its
+// depth, however many tokens share a level.
 inline constexpr MetricName kNumDrafts = {"aerie_spec_decode_num_drafts_total",
                                           "Drafts (proposals) whose outcome is known. Mean accept "
                                           "length, bonus included = 1 + accepted tokens / drafts."};
-inline constexpr MetricName kNumDraftTokens = {"aerie_spec_decode_num_draft_tokens_total",
-                                               "Tokens proposed in drafts whose outcome is known. "
-                                               "Acceptance rate = accepted tokens / draft tokens."};
+inline constexpr MetricName kNumDraftTokens = {
+    "aerie_spec_decode_num_draft_tokens_total",
+    "Tokens proposed in drafts whose outcome is known. "
+    "Acceptance rate = accepted tokens / draft tokens; of a "
+    "tree all tokens count, of which one path can be "
+    "kept."};
 inline constexpr MetricName kNumAcceptedTokens = {"aerie_spec_decode_num_accepted_tokens_total",
                                                   "Draft tokens that the target kept: the longest "
-                                                  "prefix of each draft, bonus token not counted."};
+                                                  "path from the root of each draft, bonus token "
+                                                  "not counted."};
 inline constexpr MetricName kNumAcceptedTokensPerPos = {
     "aerie_spec_decode_num_accepted_tokens_per_pos_total",
-    "Draft tokens that the target kept, by position in the draft from 0. Divide by the draft "
-    "tokens of the same "
-    "position; divided by drafts it understates the late positions when drafts differ in length."};
+    "Draft tokens that the target kept, by position in the draft from 0; of a tree, by level. "
+    "Divide "
+    "by the draft tokens of the same position; divided by drafts it understates the late positions "
+    "when drafts differ in length."};
 inline constexpr MetricName kNumDraftTokensPerPos = {
     "aerie_spec_decode_num_draft_tokens_per_pos_total",
-    "Tokens proposed in drafts whose outcome is known, by position in the draft from 0."};
+    "Drafts whose outcome is known and that reached this position, from 0: the tokens of a chain, "
+    "the levels of a tree."};
 inline constexpr MetricName kCommittedTokens = {
     "aerie_committed_tokens_total",
     "Tokens that the target committed once a session had its first draft: accepted and bonus "
@@ -48,14 +55,16 @@ inline constexpr MetricName kDraftsUnreported = {
     "Drafts whose outcome never came, by reason. They are in no ratio."};
 inline constexpr MetricName kDraftsSkipped = {
     "aerie_drafts_skipped_total",
-    "Served calls that got no draft or a shortened one, by reason: not_asked is k = 0."};
+    "Served calls that got no draft or a shortened one, by reason. not_asked: k was 0. "
+    "not_worthwhile: adaptive k chose fewer."};
 inline constexpr MetricName kAcceptReportMismatch = {
     "aerie_accept_report_mismatch_total",
     "Drafts of which the worker reported another accepted count than its next tokens show."};
 
 // Calls and sessions.
-inline constexpr MetricName kRejected = {"aerie_rejected_total",
-                                         "Calls that were refused, by reason."};
+inline constexpr MetricName kRejected = {
+    "aerie_rejected_total",
+    "Calls that were refused, by reason. quota: of one client. kv_memory: no room for their rows."};
 inline constexpr MetricName kSessionsEnded = {"aerie_sessions_ended_total",
                                               "Sessions that ended, by reason."};
 inline constexpr MetricName kHiddenRows = {
@@ -85,9 +94,27 @@ inline constexpr MetricName kDraftDuration = {
     "passes that took its draft rows. total: arrival to reply."};
 inline constexpr MetricName kBatchSessions = {"aerie_batch_sessions",
                                               "Sessions that shared one pass of the drafter."};
-inline constexpr MetricName kDraftLength = {
-    "aerie_draft_length_tokens",
-    "Tokens of a draft when it was made, whether or not its outcome ever came."};
+inline constexpr MetricName kDraftLength = {"aerie_draft_length_tokens",
+                                            "Tokens of a draft when it was made, whether or not "
+                                            "its outcome ever came; calls without a draft "
+                                            "are not in it."};
+inline constexpr MetricName kDraftDepth = {
+    "aerie_draft_depth_levels",
+    "Levels of a draft when it was made: the most that the target could keep of it."};
+
+// Draft KV.
+inline constexpr MetricName kKvPages = {
+    "aerie_kv_pages",
+    "Pages of draft KV by state: free, private to one session, or shared by forks of one. They add "
+    "up to all there are."};
+inline constexpr MetricName kKvPageBytes = {"aerie_kv_page_bytes",
+                                            "Bytes of one page of draft KV, all layers."};
+inline constexpr MetricName kKvEvictions = {"aerie_kv_evictions_total",
+                                            "Sessions that lost their draft KV to make room for "
+                                            "busier ones; they go on once their rows are "
+                                            "sent again."};
+inline constexpr MetricName kKvEvictedRows = {"aerie_kv_evicted_rows_total",
+                                              "Rows of draft KV that were lost so."};
 
 inline constexpr MetricName kSessions = {"aerie_sessions", "Open sessions."};
 inline constexpr MetricName kQueueDepth = {"aerie_queue_depth",
@@ -147,6 +174,7 @@ inline constexpr auto kSkipReasons = std::to_array<LabelValue<SkipReason>>({
     {SkipReason::kNotAsked, "not_asked"},
     {SkipReason::kContextLimit, "context_limit"},
     {SkipReason::kDeadline, "deadline"},
+    {SkipReason::kNotWorthwhile, "not_worthwhile"},
 });
 inline constexpr auto kSessionEnds = std::to_array<LabelValue<SessionEnd>>({
     {SessionEnd::kClosed, "closed"},
@@ -161,6 +189,7 @@ inline constexpr auto kRejectReasons = std::to_array<LabelValue<RejectReason>>({
     {RejectReason::kWiring, "wiring"},
     {RejectReason::kShape, "shape"},
     {RejectReason::kQuota, "quota"},
+    {RejectReason::kKvMemory, "kv_memory"},
 });
 // Spelt as gRPC's Go libraries do, which is what dashboards filter by: "Canceled" with one l.
 inline constexpr auto kRpcCodes = std::to_array<LabelValue<absl::StatusCode>>({

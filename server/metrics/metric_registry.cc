@@ -19,6 +19,12 @@ HistogramFamily& MetricRegistry::AddHistograms(const MetricName& name,
   return histograms_.emplace_back(name, common, std::move(bounds));
 }
 
+MetricRegistry::GaugeFamily& MetricRegistry::AddGauges(const MetricName& name,
+                                                       const prometheus::Labels& common) {
+  return prometheus::BuildGauge().Name(name.name).Help(name.help).Labels(common).Register(
+      registry_);
+}
+
 prometheus::Counter& MetricRegistry::AddCounter(const MetricName& name,
                                                 const prometheus::Labels& common) {
   return AddCounters(name, common).Add({});

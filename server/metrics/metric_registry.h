@@ -26,11 +26,13 @@ namespace aerie {
 class MetricRegistry final : public prometheus::Collectable {
  public:
   using CounterFamily = prometheus::Family<prometheus::Counter>;
+  using GaugeFamily = prometheus::Family<prometheus::Gauge>;
 
   // Each name once.
   CounterFamily& AddCounters(const MetricName& name, const prometheus::Labels& common);
   HistogramFamily& AddHistograms(const MetricName& name, const prometheus::Labels& common,
                                  std::vector<double> bounds);
+  GaugeFamily& AddGauges(const MetricName& name, const prometheus::Labels& common);
   // Families of one child.
   prometheus::Counter& AddCounter(const MetricName& name, const prometheus::Labels& common);
   prometheus::Gauge& AddGauge(const MetricName& name, const prometheus::Labels& labels);

@@ -28,6 +28,8 @@ void AddFacts(MetricRegistry& registry, const PrometheusOptions& options) {
                  {"draft_vocab_size", std::to_string(drafter.draft_vocab_size)},
                  {"hidden_size", std::to_string(drafter.hidden_size)}});
   registry.AddGauge(kDrafterInfo, labels).Set(1);
+  registry.AddGauge(kKvPageBytes, CommonLabels(options.labels))
+      .Set(static_cast<double>(options.kv_page_bytes));
 }
 
 }  // namespace
@@ -39,6 +41,7 @@ class PrometheusObserver::Impl {
                options.max_sessions_per_pass),
         rpcs(*registry, CommonLabels(options.labels)) {
     AddFacts(*registry, options);
+    rounds.OnKvUsage({.pages_total = options.kv_pages});
   }
 
   const std::shared_ptr<MetricRegistry> registry = std::make_shared<MetricRegistry>();
@@ -67,6 +70,8 @@ void PrometheusObserver::OnRejected(RejectReason reason) { impl_->rounds.OnRejec
 void PrometheusObserver::OnLoad(int32_t queued, int32_t in_flight) {
   impl_->rounds.OnLoad(queued, in_flight);
 }
+void PrometheusObserver::OnKvUsage(const KvUsage& usage) { impl_->rounds.OnKvUsage(usage); }
+void PrometheusObserver::OnEvicted(int64_t rows) { impl_->rounds.OnEvicted(rows); }
 
 void PrometheusObserver::OnStarted(const RpcName& name) { impl_->rpcs.OnStarted(name); }
 void PrometheusObserver::OnMessageReceived(const RpcName& name, int64_t bytes) {

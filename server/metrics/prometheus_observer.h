@@ -46,6 +46,8 @@ struct PrometheusOptions {
   DrafterFacts drafter;
   int32_t max_k = 16;                  // of the engine, >= 1: how many positions there are
   int32_t max_sessions_per_pass = 64;  // of the engine, >= 1
+  int64_t kv_pages = 0;                // of the draft KV store; all are free at the start
+  int64_t kv_page_bytes = 0;
 };
 
 // Thread rules are those of the interfaces. Never blocks: a scrape shares no lock with a caller.
@@ -66,6 +68,8 @@ class PrometheusObserver final : public RoundObserver, public RpcObserver {
   void OnSessionEnded(const SessionRecord& record) override;
   void OnRejected(RejectReason reason) override;
   void OnLoad(int32_t queued, int32_t in_flight) override;
+  void OnKvUsage(const KvUsage& usage) override;
+  void OnEvicted(int64_t rows) override;
 
   // `name` must be a method of aerie.v1.DraftService.
   void OnStarted(const RpcName& name) override;

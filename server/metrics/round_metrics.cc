@@ -58,20 +58,29 @@ RoundMetrics::RoundMetrics(MetricRegistry& registry, const prometheus::Labels& c
           registry.AddHistograms(kBatchSessions, common, CountBuckets(max_sessions_per_pass))
               .Add({})),
       draft_length_(registry.AddHistograms(kDraftLength, common, CountBuckets(max_k)).Add({})),
+      draft_depth_(registry.AddHistograms(kDraftDepth, common, CountBuckets(max_k)).Add({})),
       sessions_(registry.AddGauge(kSessions, common)),
       queue_depth_(registry.AddGauge(kQueueDepth, common)),
-      inflight_(registry.AddGauge(kInflight, common)) {}
+      inflight_(registry.AddGauge(kInflight, common)),
+      kv_pages_(registry.AddGauges(kKvPages, common)),
+      free_kv_pages_(kv_pages_.Add({{"state", "free"}})),
+      private_kv_pages_(kv_pages_.Add({{"state", "private"}})),
+      shared_kv_pages_(kv_pages_.Add({{"state", "shared"}})),
+      evictions_(registry.AddCounter(kKvEvictions, common)),
+      evicted_rows_(registry.AddCounter(kKvEvictedRows, common)) {}
 
 void RoundMetrics::CountJudgement(const Judgement& judgement) {
-  const auto [proposed, accepted, worker_accepted] = judgement;
+  const auto [proposed, depth, accepted, worker_accepted] = judgement;
   AERIE_CHECK(proposed >= 1 && proposed <= static_cast<int32_t>(draft_tokens_per_pos_.size()))
       << "a draft of " << proposed << " tokens was judged";
-  AERIE_CHECK(accepted >= 0 && accepted <= proposed)
-      << accepted << " of " << proposed << " draft tokens were accepted";
+  AERIE_CHECK(depth >= 1 && depth <= proposed)
+      << "a draft of " << proposed << " tokens on " << depth << " levels was judged";
+  AERIE_CHECK(accepted >= 0 && accepted <= depth)
+      << accepted << " of " << depth << " levels of a draft were accepted";
   drafts_.Increment();
   draft_tokens_.Increment(proposed);
   accepted_tokens_.Increment(accepted);
-  for (int32_t i = 0; i < proposed; ++i) draft_tokens_per_pos_[i]->Increment();
+  for (int32_t i = 0; i < depth; ++i) draft_tokens_per_pos_[i]->Increment();
   for (int32_t i = 0; i < accepted; ++i) accepted_tokens_per_pos_[i]->Increment();
   if (worker_accepted.has_value() && *worker_accepted != accepted) report_mismatch_.Increment();
 }
@@ -87,7 +96,10 @@ void RoundMetrics::OnRound(const RoundRecord& record) {
     hidden_rows_.Increment(static_cast<double>(record.rows));
     hidden_bytes_.Increment(static_cast<double>(record.bytes));
   }
-  if (record.proposed > 0) draft_length_.Observe(record.proposed);
+  if (record.proposed > 0) {
+    draft_length_.Observe(record.proposed);
+    draft_depth_.Observe(record.depth);
+  }
   // Refusals answer at once; among the durations they would make an overloaded server look fast.
   if (record.outcome != absl::StatusCode::kOk) return;
   queue_seconds_.Observe(Seconds(record.queue_wait));
@@ -125,6 +137,21 @@ void RoundMetrics::OnRejected(RejectReason reason) { rejected_.Increment(reason)
 void RoundMetrics::OnLoad(int32_t queued, int32_t in_flight) {
   queue_depth_.Set(queued);
   inflight_.Set(in_flight);
+}
+
+void RoundMetrics::OnKvUsage(const KvUsage& usage) {
+  AERIE_CHECK(0 <= usage.pages_shared && usage.pages_shared <= usage.pages_used &&
+              usage.pages_used <= usage.pages_total)
+      << usage.pages_shared << " shared of " << usage.pages_used << " used of " << usage.pages_total
+      << " pages";
+  free_kv_pages_.Set(static_cast<double>(usage.pages_total - usage.pages_used));
+  private_kv_pages_.Set(static_cast<double>(usage.pages_used - usage.pages_shared));
+  shared_kv_pages_.Set(static_cast<double>(usage.pages_shared));
+}
+
+void RoundMetrics::OnEvicted(int64_t rows) {
+  evictions_.Increment();
+  evicted_rows_.Increment(static_cast<double>(rows));
 }
 
 }  // namespace aerie

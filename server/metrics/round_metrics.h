@@ -22,6 +22,8 @@ class RoundMetrics {
   void OnSessionEnded(const SessionRecord& record);
   void OnRejected(RejectReason reason);
   void OnLoad(int32_t queued, int32_t in_flight);
+  void OnKvUsage(const KvUsage& usage);
+  void OnEvicted(int64_t rows);
 
  private:
   void CountJudgement(const Judgement& judgement);
@@ -49,9 +51,16 @@ class RoundMetrics {
   AtomicHistogram& total_seconds_;
   AtomicHistogram& batch_sessions_;
   AtomicHistogram& draft_length_;
+  AtomicHistogram& draft_depth_;
   prometheus::Gauge& sessions_;
   prometheus::Gauge& queue_depth_;
   prometheus::Gauge& inflight_;
+  MetricRegistry::GaugeFamily& kv_pages_;  // above the children that it makes
+  prometheus::Gauge& free_kv_pages_;
+  prometheus::Gauge& private_kv_pages_;
+  prometheus::Gauge& shared_kv_pages_;
+  prometheus::Counter& evictions_;
+  prometheus::Counter& evicted_rows_;
 };
 
 }  // namespace aerie

@@ -1,19 +1,18 @@
-// Attention over what the slots hold.
+// Attention of the rows of a pass over what the pages hold.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
 
-#include "absl/types/span.h"
+#include "server/model/kv_pages.h"
 #include "server/model/pass_rows.h"
 
 namespace aerie {
 
-// `queries` [chosen rows, heads, head_dim] in the dtype of the slots, into which the rows of the
-// pass have been written. Row i of a sequence sees rows 0..i of its slot; `scale` is that of the
-// scores. Returns [chosen rows, heads x value_dim].
-at::Tensor Attend(const at::Tensor& queries, absl::Span<const NetSequence> sequences,
-                  const RowChoice& choice, int32_t layer, double scale);
+// `queries` [chosen rows, heads, key_dim]; the keys and values of all rows of the pass have been
+// written. `scale` is that of the scores. Returns [chosen rows, heads x value_dim], float32.
+at::Tensor Attend(const at::Tensor& queries, const PassRows& rows, const RowChoice& choice,
+                  const KvPages& kv, int32_t layer, double scale);
 
 }  // namespace aerie

@@ -21,18 +21,19 @@ DecoderLayer::DecoderLayer(WeightLoader& loader, int32_t layer)
 }
 
 at::Tensor DecoderLayer::Forward(const at::Tensor& x, const at::Tensor& residual,
-                                 absl::Span<const NetSequence> sequences, const Turns& turns,
-                                 const RowChoice& choice, const RopeTable& rope) const {
+                                 const PassRows& rows, const Turns& turns, const RowChoice& choice,
+                                 const Rotation& rope, KvPages& kv) const {
   const Projected projected = projections_->Project(x, turns, choice, rope);
-  int64_t first = 0;
-  for (const NetSequence& sequence : sequences) {
-    sequence.slot->Write(layer_, sequence.position, projected.keys.narrow(0, first, sequence.rows),
-                         projected.values.narrow(0, first, sequence.rows));
-    first += sequence.rows;
+  const at::Tensor keys = projected.keys.to(x.scalar_type()).contiguous();
+  const at::Tensor values = projected.values.to(x.scalar_type()).contiguous();
+  for (const NetSequence& sequence : rows.sequences()) {
+    kv.Write(layer_, sequence.pages, sequence.first_row, sequence.rows,
+             keys.narrow(0, sequence.first, sequence.rows).const_data_ptr(),
+             values.narrow(0, sequence.first, sequence.rows).const_data_ptr());
   }
   if (choice.count() == 0) return residual.narrow(0, 0, 0);
   const at::Tensor attended =
-      Attend(projected.queries.to(x.scalar_type()), sequences, choice, layer_, softmax_scale_);
+      Attend(projected.queries, rows, choice, kv, layer_, softmax_scale_).to(x.scalar_type());
   const at::Tensor output = attention_output_bias_.defined()
                                 ? at::linear(attended, attention_output_, attention_output_bias_)
                                 : at::linear(attended, attention_output_);

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/types/span.h"
+#include "server/model/kv_pages.h"
 #include "server/model/pass_rows.h"
 #include "server/model/projections.h"
 #include "server/model/rms_norm.h"
@@ -24,10 +24,10 @@ class DecoderLayer {
   DecoderLayer(WeightLoader& loader, int32_t layer);
 
   // `x` [rows, input width] and `residual` [rows, hidden]. Writes the keys and values of every row
-  // into the slots, which have room. Returns z of the chosen rows.
-  at::Tensor Forward(const at::Tensor& x, const at::Tensor& residual,
-                     absl::Span<const NetSequence> sequences, const Turns& turns,
-                     const RowChoice& choice, const RopeTable& rope) const;
+  // into its page. Returns z of the chosen rows.
+  at::Tensor Forward(const at::Tensor& x, const at::Tensor& residual, const PassRows& rows,
+                     const Turns& turns, const RowChoice& choice, const Rotation& rope,
+                     KvPages& kv) const;
 
  private:
   at::Tensor FeedForward(const at::Tensor& y) const;

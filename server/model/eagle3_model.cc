@@ -76,26 +76,32 @@ absl::Status SelfTest(Eagle3Model& model) {
   const std::string_view bytes(reinterpret_cast<const char*>(values.data()),
                                values.size() * sizeof(float));
   AERIE_ASSIGN_OR_RETURN(const HiddenRows aux, HiddenRows::Create(DType::kF32, 1, width, bytes));
-  AERIE_ASSIGN_OR_RETURN(const SlotId slot, model.OpenSlot());
-  absl::Status status;
+  constexpr SlotId kSlot = 0;
+  const PageId pages[] = {0, 1};
   int32_t token = 0;
-  for (int64_t row = 0; row < 2 && status.ok(); ++row) {
-    StepSequence sequence{
-        slot, row, {&token, 1}, row == 0 ? aux : HiddenRows(), /*wants_output=*/true};
+  const int32_t root = -1;
+  for (const bool extend : {true, false}) {
+    StepSequence sequence{.slot = kSlot, .pages = pages, .length = extend ? 0 : 1};
+    sequence.tokens = {&token, 1};
+    sequence.outputs = Outputs::kLast;
+    if (extend) {
+      sequence.aux = aux;
+    } else {
+      sequence.parents = {&root, 1};
+    }
     const auto outputs = model.Step({&sequence, 1}, 1);
-    if (!outputs.ok() || !outputs->at(0).finite) {
+    if (!outputs.ok() || !outputs->at(0).rows.at(0).finite) {
       const std::string why =
           outputs.ok() ? "its scores are NaN or infinite" : std::string(outputs.status().message());
-      status = absl::FailedPreconditionError(absl::StrCat(
+      return absl::FailedPreconditionError(absl::StrCat(
           "drafter ", spec.name, " failed its trial row (", why,
           "); expected finite scores; fetch the weights again, or load them with --dtype=float32"));
-      break;
     }
-    token = outputs->at(0).top.at(0).token;
+    token = outputs->at(0).rows[0].top.at(0).token;
     AERIE_CHECK(token >= 0 && token < spec.vocab_size) << "the vocabulary map was checked at load";
   }
-  model.CloseSlot(slot);
-  return status;
+  model.ReleaseSlot(kSlot);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -110,9 +116,15 @@ absl::Status ModelOptions::Validate() const {
         absl::StrCat("--threads is ", threads,
                      "; expected 1..1024, or 0 to find it; set it to CPUs you may use"));
   }
-  if (max_sessions < 1) {
+  if (kv_memory_bytes < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--max-sessions is ", max_sessions, "; expected at least 1; raise it"));
+        absl::StrCat("--kv-memory is ", kv_memory_bytes,
+                     "; expected bytes above 0; name the memory that draft KV may take"));
+  }
+  if (kv_page_rows < 1 || kv_page_rows > 1024) {
+    return absl::InvalidArgumentError(absl::StrCat("--kv-page-rows is ", kv_page_rows,
+                                                   "; expected 1..1024; set it to 16, or less "
+                                                   "where many short sequences share rows"));
   }
   return absl::OkStatus();
 }
@@ -127,10 +139,11 @@ absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& ch
         const c10::InferenceMode no_gradients;
         AERIE_ASSIGN_OR_RETURN(Eagle3Net net, Eagle3Net::Load(checkpoint, dtype.type));
         const CpuBudget threads = ChooseThreads(options.threads, net.step_bytes());
+        AERIE_ASSIGN_OR_RETURN(KvPages kv, KvPages::Reserve(net.kv_shape(), options.kv_memory_bytes,
+                                                            options.kv_page_rows));
         DrafterSpec spec = MakeSpec(checkpoint, net, options, dtype.setting, threads);
-        return std::make_unique<Eagle3Model>(std::move(spec), std::move(net),
-                                             checkpoint.draft_to_target, threads.threads,
-                                             options.max_sessions);
+        return std::make_unique<Eagle3Model>(std::move(spec), std::move(net), std::move(kv),
+                                             checkpoint.draft_to_target, threads.threads);
       }));
   AERIE_RETURN_IF_ERROR(SelfTest(*model));
   return std::unique_ptr<DraftModel>(std::move(model));

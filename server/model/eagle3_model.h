@@ -25,7 +25,8 @@ struct ModelOptions {
   std::string device = "cpu";  // the only one
   ComputeDType dtype = ComputeDType::kAuto;
   int32_t threads = 0;  // of one pass, 1..1024; 0: what affinity, quota and size make worth while
-  int32_t max_sessions = 1024;  // slots; >= 1
+  int64_t kv_memory_bytes = int64_t{1} << 30;  // of the store of draft KV; > 0
+  int32_t kv_page_rows = 16;                   // 1..1024
 
   // INVALID_ARGUMENT that names the flag and the value.
   absl::Status Validate() const;
@@ -34,9 +35,9 @@ struct ModelOptions {
 // Converts the weights, runs one row through and checks what comes out. The checkpoint is not
 // needed afterwards, but its files stay mapped for the embedding: they must not be changed in place
 // while the model lives. Peak memory is that of the weights and a few MiB. The number of threads is
-// the process's, not the model's: the model loaded last decides. INVALID_ARGUMENT: options.
-// RESOURCE_EXHAUSTED: no memory for the weights. FAILED_PRECONDITION: the weights give no finite
-// numbers. INTERNAL: LibTorch failed.
+// the process's, not the model's: the model loaded last decides. INVALID_ARGUMENT: options, also
+// when the KV memory holds too few pages of this head. RESOURCE_EXHAUSTED: no memory for the
+// weights. FAILED_PRECONDITION: the weights give no finite numbers. INTERNAL: LibTorch failed.
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& checkpoint,
                                                             const ModelOptions& options);
 

@@ -9,8 +9,8 @@
 
 namespace aerie {
 
-// Called within Step() for every sequence of the batch that wanted output, in the order of the
-// batch, with its logits over the draft vocabulary; they are valid during the call.
+// Called within Step() for every wanted row, in the order of the batch and of its rows, with its
+// logits over the draft vocabulary; they are valid during the call.
 using LogitsTap = std::function<void(size_t sequence, absl::Span<const float> logits)>;
 
 // `model` must come from LoadEagle3Model(). An empty tap ends it.

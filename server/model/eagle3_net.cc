@@ -11,10 +11,9 @@ KvShape ShapeOf(const HeadSpec& spec, at::ScalarType dtype) {
   const bool latent = spec.attention.value == AttentionKind::kLatent;
   return {.layers = spec.num_layers.value,
           .kv_heads = spec.num_kv_heads.value,
-          .head_dim = spec.head_dim.value,
+          .key_dim = spec.head_dim.value,
           .value_dim = latent ? spec.latent.v_head_dim.value : spec.head_dim.value,
-          .hidden_size = spec.hidden_size.value,
-          .dtype = dtype};
+          .element = dtype == at::kFloat ? KvElement::kFloat32 : KvElement::kBFloat16};
 }
 
 }  // namespace
@@ -28,6 +27,7 @@ absl::StatusOr<Eagle3Net> Eagle3Net::Load(const Checkpoint& checkpoint, at::Scal
 
 Eagle3Net::Eagle3Net(WeightLoader& loader)
     : kv_shape_(ShapeOf(loader.spec(), loader.dtype())),
+      dtype_(loader.dtype()),
       norm_before_residual_(loader.spec().norm_before_residual.value),
       norm_output_(loader.spec().norm_output.value),
       rope_(loader.spec().rope),
@@ -61,22 +61,19 @@ at::Tensor Eagle3Net::Fuse(const at::Tensor& aux) const {
   return at::linear(at::cat(captures, 1), fc_);
 }
 
-at::Tensor Eagle3Net::Forward(const at::Tensor& hidden, const at::Tensor& ids,
-                              absl::Span<const NetSequence> sequences) {
-  // All room first, so that nothing has been written when memory runs out.
-  for (const NetSequence& sequence : sequences) sequence.slot->Reserve(sequence.end());
-  const Turns turns = TurnsOf(sequences, rope_);
-  const RowChoice every(hidden.size(0));
-  const RowChoice wanted = RowChoice::Wanted(sequences);
+at::Tensor Eagle3Net::Forward(const at::Tensor& hidden, const PassRows& rows, KvPages& kv) {
+  const Turns turns = rope_.At(rows.positions(), rows.lengths());
+  const RowChoice every(rows.count());
+  const RowChoice wanted = RowChoice::Wanted(rows);
 
   const at::Tensor normed = hidden_norm_(hidden);
-  at::Tensor x =
-      at::cat({input_norms_[0].AsFloat(embedding_.index_select(0, ids)).to(dtype()), normed}, 1);
+  const at::Tensor embedded = embedding_.Rows(rows.ids());
+  at::Tensor x = at::cat({input_norms_[0].AsFloat(embedded).to(dtype_), normed}, 1);
   at::Tensor z = norm_before_residual_ ? normed : hidden;
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (i > 0) x = input_norms_[i](z);
     const bool last = i + 1 == layers_.size();
-    z = layers_[i].Forward(x, z, sequences, turns, last ? wanted : every, rope_);
+    z = layers_[i].Forward(x, z, rows, turns, last ? wanted : every, rope_, kv);
   }
   return z;
 }

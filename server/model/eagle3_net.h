@@ -20,13 +20,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "server/checkpoint/checkpoint.h"
 #include "server/model/decoder_layer.h"
-#include "server/model/kv_cache.h"
+#include "server/model/kv_pages.h"
 #include "server/model/pass_rows.h"
 #include "server/model/rms_norm.h"
-#include "server/model/rope_table.h"
+#include "server/model/rotation.h"
+#include "server/model/tensor_view.h"
 #include "server/model/weight_loader.h"
 
 namespace aerie {
@@ -43,20 +43,18 @@ class Eagle3Net {
   // one holds NaN or an infinite value.
   static absl::StatusOr<Eagle3Net> Load(const Checkpoint& checkpoint, at::ScalarType dtype);
 
-  at::ScalarType dtype() const { return kv_shape_.dtype; }
+  at::ScalarType dtype() const { return dtype_; }
   const KvShape& kv_shape() const { return kv_shape_; }
   int64_t weight_bytes() const { return weight_bytes_; }
   // Of the weights that every step reads: all but the embedding.
-  int64_t step_bytes() const { return weight_bytes_ - static_cast<int64_t>(embedding_.nbytes()); }
+  int64_t step_bytes() const { return weight_bytes_ - embedding_.nbytes(); }
 
   // [rows, captures x target hidden] -> [rows, hidden].
   at::Tensor Fuse(const at::Tensor& aux) const;
 
-  // `hidden` [rows, hidden] and `ids` [rows] of all sequences. Writes the KV of every row into the
-  // slots, behind what counts there. Returns z of the wanted rows, [outputs, hidden], in the order
-  // of the sequences.
-  at::Tensor Forward(const at::Tensor& hidden, const at::Tensor& ids,
-                     absl::Span<const NetSequence> sequences);
+  // `hidden` [rows, hidden] of all rows of the pass. Writes the KV of every row into its page.
+  // Returns z of the wanted rows, [outputs, hidden], in their order.
+  at::Tensor Forward(const at::Tensor& hidden, const PassRows& rows, KvPages& kv);
 
   // Of z, [outputs, hidden].
   NetOutput Output(const at::Tensor& z) const;
@@ -65,10 +63,11 @@ class Eagle3Net {
   explicit Eagle3Net(WeightLoader& loader);
 
   KvShape kv_shape_;
+  at::ScalarType dtype_;
   int64_t weight_bytes_ = 0;
   bool norm_before_residual_, norm_output_;
-  RopeTable rope_;
-  at::Tensor embedding_;  // [vocab, hidden]: rows are converted when they are used
+  Rotation rope_;
+  MappedRows embedding_;  // [vocab, hidden]: rows are converted when they are used
   RmsNorm fc_input_norm_;
   std::vector<RmsNorm> fc_norms_;  // one for each capture, or none
   at::Tensor fc_;                  // undefined without aux hidden states

@@ -11,25 +11,20 @@
 #include "server/engine/draft_model.h"
 #include "server/model/eagle3_model_internal.h"
 #include "server/model/eagle3_net.h"
-#include "server/model/kv_cache.h"
+#include "server/model/kv_pages.h"
+#include "server/model/round_slots.h"
 
 namespace aerie {
 
 class Eagle3Model final : public DraftModel {
  public:
-  Eagle3Model(DrafterSpec spec, Eagle3Net net, std::vector<int32_t> draft_to_target,
-              int32_t threads, int32_t max_sessions)
-      : spec_(std::move(spec)),
-        net_(std::move(net)),
-        draft_to_target_(std::move(draft_to_target)),
-        threads_(threads),
-        slots_(net_.kv_shape(), max_sessions) {}
+  Eagle3Model(DrafterSpec spec, Eagle3Net net, KvPages kv, std::vector<int32_t> draft_to_target,
+              int32_t threads);
 
   const DrafterSpec& spec() const override { return spec_; }
-  absl::StatusOr<SlotId> OpenSlot() override { return slots_.Open(); }
-  void CloseSlot(SlotId slot) override { slots_.Close(slot); }
-  int64_t SlotLength(SlotId slot) const override { return slots_.at(slot).length(); }
-  void Truncate(SlotId slot, int64_t length) override { slots_.at(slot).Truncate(length); }
+  const KvStore& kv_store() const override { return kv_.store(); }
+  void CopyPage(PageId from, PageId to) override { kv_.Copy(from, to); }
+  void ReleaseSlot(SlotId slot) override { slots_.Release(slot); }
 
   absl::StatusOr<std::vector<StepOutput>> Step(absl::Span<const StepSequence> batch,
                                                int32_t top_k) override;
@@ -38,15 +33,21 @@ class Eagle3Model final : public DraftModel {
 
  private:
   void CheckBatch(absl::Span<const StepSequence> batch, int32_t top_k) const;
+  void CheckDraftRows(const StepSequence& part) const;
   absl::StatusOr<std::vector<StepOutput>> Pass(absl::Span<const StepSequence> batch, int32_t top_k);
-  at::Tensor HiddenOf(absl::Span<const StepSequence> batch, absl::Span<const size_t> order) const;
+  at::Tensor HiddenOf(absl::Span<const StepSequence> batch, const PassRows& rows) const;
+  std::vector<StepOutput> Judge(absl::Span<const StepSequence> batch, const PassRows& rows,
+                                const at::Tensor& logits, int32_t top_k) const;
+  void Keep(absl::Span<const StepSequence> batch, const PassRows& rows, const at::Tensor& feedback);
+  int64_t aux_width() const { return int64_t{spec_.wiring.size()} * spec_.target_hidden_size; }
   void UseThreads() const;
 
   const DrafterSpec spec_;
   Eagle3Net net_;
+  KvPages kv_;
+  RoundSlots slots_;
   const std::vector<int32_t> draft_to_target_;
   const int32_t threads_;
-  KvCache slots_;
   LogitsTap tap_;
 };
 

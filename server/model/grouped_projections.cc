@@ -26,7 +26,7 @@ class GroupedProjections final : public Projections {
   }
 
   Projected Project(const at::Tensor& x, const Turns& turns, const RowChoice& choice,
-                    const RopeTable& rope) const override {
+                    const Rotation& rope) const override {
     if (choice.every()) {  // one product instead of two
       const at::Tensor all = Heads(x, 0, heads_ + 2 * kv_heads_);
       at::Tensor turning = all.narrow(1, 0, heads_ + kv_heads_);

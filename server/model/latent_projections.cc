@@ -34,7 +34,7 @@ class LatentProjections final : public Projections {
   }
 
   Projected Project(const at::Tensor& x, const Turns& turns, const RowChoice& choice,
-                    const RopeTable& rope) const override {
+                    const Rotation& rope) const override {
     const at::Tensor narrow = at::linear(x, kv_down_);
     const at::Tensor wide = at::linear(kv_norm_(narrow.narrow(1, 0, kv_lora_)), kv_up_)
                                 .view({x.size(0), heads_, nope_ + value_dim_});
@@ -48,7 +48,7 @@ class LatentProjections final : public Projections {
   }
 
  private:
-  at::Tensor Queries(const at::Tensor& x, const Turns& turns, const RopeTable& rope) const {
+  at::Tensor Queries(const at::Tensor& x, const Turns& turns, const Rotation& rope) const {
     const at::Tensor input = query_norm_ ? query_norm_(at::linear(x, query_down_)) : x;
     const at::Tensor all = at::linear(input, query_).view({x.size(0), heads_, nope_ + rope_});
     const at::Tensor turned = rope.Rotate(all.narrow(2, nope_, rope_), turns);

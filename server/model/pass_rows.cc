@@ -1,33 +1,120 @@
 #include "server/model/pass_rows.h"
 
-#include <vector>
+#include <algorithm>
+#include <numeric>
+#include <utility>
 
+#include "common/check.h"
 #include "server/model/tensor_view.h"
 
 namespace aerie {
+namespace {
 
-RowChoice RowChoice::Wanted(absl::Span<const NetSequence> sequences) {
-  std::vector<int64_t> rows;
-  int64_t end = 0;
-  for (const NetSequence& sequence : sequences) {
-    end += sequence.rows;
-    if (sequence.wants_output) rows.push_back(end - 1);
-  }
-  RowChoice choice(static_cast<int64_t>(rows.size()));
-  choice.every_ = choice.count_ == end;
-  if (!choice.every_) choice.rows_ = Indices(rows);
-  return choice;
+// Of the rows in front of `end`, those that a row at `position` sees.
+SeenRows SeenBefore(int64_t end, int64_t position, const VisibleRows& visible) {
+  const int64_t start = std::min(visible.start, end);
+  if (visible.window == 0) return {.late = {start, end}};
+  const int64_t from = std::clamp(position - visible.window + 1, start, end);
+  return {.early = {start, std::min(start + visible.sink, from)}, .late = {from, end}};
 }
 
-Turns TurnsOf(absl::Span<const NetSequence> sequences, RopeTable& rope) {
-  std::vector<int64_t> positions, lengths;
-  for (const NetSequence& sequence : sequences) {
-    for (int64_t row = 0; row < sequence.rows; ++row) {
-      positions.push_back(sequence.position + row);
-      lengths.push_back(sequence.end());
+// The first row of those wanted.
+int64_t FirstWanted(Outputs outputs, int64_t rows) {
+  switch (outputs) {
+    case Outputs::kNone:
+      break;
+    case Outputs::kLast:
+      return rows - 1;
+    case Outputs::kEvery:
+      return 0;
+  }
+  return rows;
+}
+
+}  // namespace
+
+PassRows::PassRows(absl::Span<const StepSequence> batch, const RoundSlots& slots,
+                   int32_t page_rows) {
+  for (const bool extend : {true, false}) {
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const StepSequence& part = batch[i];
+      if (part.IsExtend() != extend) continue;
+      const auto rows = static_cast<int64_t>(part.tokens.size());
+      const RoundSlot& slot = slots.at(part.slot);
+      sequences_.push_back(
+          {i, part.pages, part.length + (extend ? 0 : slot.draft_rows()), rows, count()});
+      ids_.insert(ids_.end(), part.tokens.begin(), part.tokens.end());
+      for (int64_t row = FirstWanted(part.outputs, rows); row < rows; ++row)
+        wanted_.push_back(sequences_.back().first + row);
+      if (extend) {
+        AddExtend(part);
+      } else {
+        AddDraft(part, slot);
+      }
+      CheckPages(part, sequences_.back(), page_rows);
     }
   }
-  return rope.At(positions, lengths);
+}
+
+void PassRows::AddExtend(const StepSequence& part) {
+  const int64_t end = part.length + static_cast<int64_t>(part.tokens.size());
+  for (int64_t row = part.length; row < end; ++row) {
+    positions_.push_back(row);
+    lengths_.push_back(end);
+    seen_.push_back(SeenBefore(row + 1, row, part.visible));
+  }
+}
+
+void PassRows::AddDraft(const StepSequence& part, const RoundSlot& slot) {
+  std::vector<int32_t> path;
+  for (size_t i = 0; i < part.parents.size(); ++i) {
+    path.clear();
+    slot.AppendPath(part.parents[i], path);
+    path.push_back(slot.draft_rows() + static_cast<int32_t>(i));
+    const int64_t position = part.length - 1 + static_cast<int64_t>(path.size());
+    positions_.push_back(position);
+    lengths_.push_back(position + 1);
+    std::vector<int64_t>& rows = paths_.emplace_back();
+    for (const int32_t node : path) rows.push_back(part.length + node);
+    SeenRows seen = SeenBefore(part.length, position, part.visible);
+    seen.single = rows.data();
+    seen.singles = static_cast<int64_t>(rows.size());
+    seen_.push_back(seen);
+  }
+}
+
+// What a row sees, and what the pass writes, must lie somewhere.
+void PassRows::CheckPages(const StepSequence& part, const NetSequence& rows,
+                          int32_t page_rows) const {
+  const auto check = [&](const RowRange& range) {
+    if (range.empty()) return;
+    AERIE_CHECK((range.end - 1) / page_rows < static_cast<int64_t>(part.pages.size()))
+        << "row " << range.end - 1 << " lies behind " << part.pages.size() << " pages";
+    for (int64_t page = range.begin / page_rows; page <= (range.end - 1) / page_rows; ++page) {
+      AERIE_CHECK(part.pages[page] != kNoPage)
+          << "page " << page << " holds rows that are seen or written, and is none";
+    }
+  };
+  RowRange early, late = {rows.first_row, rows.first_row + rows.rows};
+  for (int64_t row = rows.first; row < rows.first + rows.rows; ++row) {
+    if (!seen_[row].early.empty()) {
+      early = {seen_[row].early.begin, std::max(early.end, seen_[row].early.end)};
+    }
+    if (!seen_[row].late.empty()) late.begin = std::min(late.begin, seen_[row].late.begin);
+  }
+  check(early);
+  check(late);
+}
+
+RowChoice::RowChoice(int64_t rows) : numbers_(rows) {
+  std::iota(numbers_.begin(), numbers_.end(), 0);
+}
+
+RowChoice RowChoice::Wanted(const PassRows& rows) {
+  RowChoice choice(0);
+  choice.numbers_ = rows.wanted();
+  if (choice.count() != rows.count()) choice.indices_ = Indices(choice.numbers_);
+  return choice;
 }
 
 }  // namespace aerie

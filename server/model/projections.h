@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "server/model/pass_rows.h"
-#include "server/model/rope_table.h"
+#include "server/model/rotation.h"
 #include "server/model/weight_loader.h"
 
 namespace aerie {
@@ -26,7 +26,7 @@ class Projections {
   virtual ~Projections() = default;
   // `x` [rows, input width]; `turns` of all rows. Queries of the chosen rows only.
   virtual Projected Project(const at::Tensor& x, const Turns& turns, const RowChoice& choice,
-                            const RopeTable& rope) const = 0;
+                            const Rotation& rope) const = 0;
 };
 
 // Those of layer `layer`, of the kind that the spec names.

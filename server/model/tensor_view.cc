@@ -63,12 +63,22 @@ void CopyInto(const TensorSpan& span, at::Tensor out) {
   out.copy_(View(span.bytes, span.shape, ScalarTypeOf(span.type)));
 }
 
-at::Tensor MapTensor(const TensorSpan& span, std::shared_ptr<const void> owner) {
-  const at::ScalarType type = ScalarTypeOf(span.type);
-  if (!Aligned(span.bytes, type)) return CopyTensor(span);
-  return at::from_blob(
-      const_cast<char*>(span.bytes.data()), span.shape, [owner = std::move(owner)](void*) {},
-      at::TensorOptions(type));
+MappedRows::MappedRows(const TensorSpan& span, std::shared_ptr<const void> owner)
+    : span_(span), owner_(std::move(owner)) {
+  AERIE_CHECK(span.shape.size() == 2) << span.Describe();
+}
+
+at::Tensor MappedRows::Rows(absl::Span<const int64_t> numbers) const {
+  const auto count = static_cast<int64_t>(numbers.size());
+  at::Tensor rows = at::empty({count, span_.shape[1]}, at::TensorOptions(ScalarTypeOf(span_.type)));
+  const int64_t row_bytes = span_.shape[1] * static_cast<int64_t>(rows.element_size());
+  auto* to = static_cast<char*>(rows.mutable_data_ptr());
+  for (const int64_t number : numbers) {
+    AERIE_CHECK(number >= 0 && number < span_.shape[0]) << number << " of " << span_.Describe();
+    std::memcpy(to, span_.bytes.data() + number * row_bytes, row_bytes);
+    to += row_bytes;
+  }
+  return rows;
 }
 
 void CopyRows(const HiddenRows& rows, at::Tensor out) {

@@ -23,9 +23,21 @@ at::Tensor CopyTensor(const TensorSpan& span, at::ScalarType dtype);
 at::Tensor CopyTensor(const TensorSpan& span);
 // The same into `out`, of the shape of `span`.
 void CopyInto(const TensorSpan& span, at::Tensor out);
-// The bytes themselves, kept by `owner` as long as the tensor; a copy where they are not aligned.
-// Not to be written to.
-at::Tensor MapTensor(const TensorSpan& span, std::shared_ptr<const void> owner);
+
+// A matrix that stays in its mapped file, whether it lies aligned there or not: rows are copied as
+// they are asked for. Keeps `owner` of the bytes. Immutable.
+class MappedRows {
+ public:
+  MappedRows(const TensorSpan& span, std::shared_ptr<const void> owner);
+
+  int64_t nbytes() const { return static_cast<int64_t>(span_.bytes.size()); }
+  // [numbers.size(), columns] in the type of the file.
+  at::Tensor Rows(absl::Span<const int64_t> numbers) const;
+
+ private:
+  TensorSpan span_;
+  std::shared_ptr<const void> owner_;
+};
 
 // Converts `rows` into `out`, a contiguous [rows, width] tensor.
 void CopyRows(const HiddenRows& rows, at::Tensor out);

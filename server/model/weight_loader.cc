@@ -21,7 +21,7 @@ int64_t RowBytes(const TensorSpan& span) {
 }
 
 // Calls `visit(first, rows)` with one block of rows after another, and lets the pages behind each
-// go.
+// go, at the end those on the borders of blocks as well.
 template <typename Visit>
 void ForEachBlock(const TensorSpan& span, Visit&& visit) {
   const int64_t rows = span.shape.at(0), row_bytes = RowBytes(span);
@@ -32,6 +32,7 @@ void ForEachBlock(const TensorSpan& span, Visit&& visit) {
     block.shape[0] = count;
     block.bytes = span.bytes.substr(first * row_bytes, count * row_bytes);
     visit(first, block);
+    ReleasePages(block.bytes);
   }
   ReleasePages(span.bytes);
 }
@@ -63,17 +64,16 @@ at::Tensor WeightLoader::Norm(const TensorKey& key) {
   return norm;
 }
 
-at::Tensor WeightLoader::Embedding() {
+MappedRows WeightLoader::Embedding() {
   const TensorSpan& span = checkpoint_.embedding;
   ForEachBlock(span, [&](int64_t, const TensorSpan& block) {
     CheckFinite(span, CopyTensor(block, at::kFloat));
   });
+  bytes_ += static_cast<int64_t>(span.bytes.size());
   // It lies in one of them; which one is not said.
   using Folder = std::shared_ptr<const WeightsFolder>;
-  at::Tensor embedding = MapTensor(span, std::make_shared<const std::pair<Folder, Folder>>(
-                                             checkpoint_.head_weights, checkpoint_.target_weights));
-  bytes_ += static_cast<int64_t>(embedding.nbytes());
-  return embedding;
+  return MappedRows(span, std::make_shared<const std::pair<Folder, Folder>>(
+                              checkpoint_.head_weights, checkpoint_.target_weights));
 }
 
 void WeightLoader::Convert(const TensorKey& key, at::Tensor out) {

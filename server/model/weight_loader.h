@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "server/checkpoint/checkpoint.h"
+#include "server/model/tensor_view.h"
 
 namespace aerie {
 
@@ -31,9 +32,8 @@ class WeightLoader {
   at::Tensor Stack(std::initializer_list<TensorKey> keys);
   // float32, whatever the compute dtype: norms are computed in it.
   at::Tensor Norm(const TensorKey& key);
-  // In the type of its file, and left in it: only rows that are looked up are ever converted. The
-  // tensor keeps the file mapped.
-  at::Tensor Embedding();
+  // In the type of its file, and left in it: only rows that are looked up are ever copied.
+  MappedRows Embedding();
 
   // Of all that was loaded, the embedding included.
   int64_t bytes() const { return bytes_; }

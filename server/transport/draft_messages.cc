@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/error_detail.h"
 #include "common/rpc/codec.h"
+#include "common/rpc/session_codec.h"
+#include "common/rpc/tree_codec.h"
 #include "common/status_macros.h"
 
 namespace aerie {
@@ -25,8 +27,24 @@ v1::NoDraftReason EncodeNoDraftReason(NoDraftReason reason) {
       return v1::NO_DRAFT_REASON_CONTEXT_LIMIT;
     case NoDraftReason::kDeadline:
       return v1::NO_DRAFT_REASON_DEADLINE;
+    case NoDraftReason::kNotWorthwhile:
+      return v1::NO_DRAFT_REASON_NOT_WORTHWHILE;
   }
   return v1::NO_DRAFT_REASON_UNSPECIFIED;
+}
+
+v1::ProposalMethod EncodeProposalMethod(ProposalMethod method) {
+  switch (method) {
+    case ProposalMethod::kGreedyChain:
+      return v1::PROPOSAL_METHOD_GREEDY_CHAIN;
+    case ProposalMethod::kSampledChain:
+      return v1::PROPOSAL_METHOD_SAMPLED_CHAIN;
+    case ProposalMethod::kGreedyTree:
+      return v1::PROPOSAL_METHOD_GREEDY_TREE;
+    case ProposalMethod::kSampledTree:
+      return v1::PROPOSAL_METHOD_SAMPLED_TREE;
+  }
+  return v1::PROPOSAL_METHOD_UNSPECIFIED;
 }
 
 // What the rows of a call are checked against: the manifest's own word when the call is stateless,
@@ -74,6 +92,11 @@ absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
     // Only ever compared with a small number, so the largest stands for all that is larger.
     call.accepted = static_cast<int32_t>(std::min(request.accepted(), kInt32Max));
   }
+  if (request.has_verify_cost()) {
+    AERIE_ASSIGN_OR_RETURN(const VerifyCost cost, rpc::DecodeVerifyCost(request.verify_cost()));
+    call.verify_time = cost.time;
+    call.verify_tokens = cost.draft_tokens;
+  }
   AERIE_ASSIGN_OR_RETURN(call.tokens,
                          rpc::DecodeTokens(request.token_ids(), shape.vocab_size, "token_ids"));
   AERIE_ASSIGN_OR_RETURN(
@@ -87,37 +110,40 @@ absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
 void EncodeDraftResult(const DraftResult& result, v1::DraftResponse* response) {
   response->set_seq(result.seq);
   response->set_length(static_cast<uint32_t>(result.length));
-  rpc::EncodeDraftTree(result.tree, response->mutable_tree());
+  // The root is the newest token, and n tokens have n - 1 rows: its position is the length.
+  rpc::EncodeDraftTree(result.tree, result.length, result.extras, response->mutable_tree());
   response->set_no_draft_reason(EncodeNoDraftReason(result.no_draft_reason));
-  response->set_method(v1::PROPOSAL_METHOD_GREEDY_CHAIN);
+  response->set_method(EncodeProposalMethod(result.method));
   if (result.accepted) response->set_accepted(static_cast<uint32_t>(*result.accepted));
   v1::DraftTiming* timing = response->mutable_timing();
   rpc::EncodeDuration(result.timing.queue, timing->mutable_queue());
   rpc::EncodeDuration(result.timing.extend, timing->mutable_extend());
   rpc::EncodeDuration(result.timing.step, timing->mutable_step());
   rpc::EncodeDuration(result.timing.total, timing->mutable_total());
+  if (result.k_choice) rpc::EncodeKChoice(*result.k_choice, response->mutable_k_choice());
 }
 
-absl::StatusOr<Manifest> DecodeOpenRequest(const v1::OpenSessionRequest& request) {
+absl::StatusOr<OpenCall> DecodeOpenRequest(const v1::OpenSessionRequest& request) {
   if (!request.has_manifest()) {
     return WithReason(
         absl::InvalidArgumentError("the call brings no manifest; expected what the worker captures "
                                    "from its target; fill OpenSessionRequest.manifest"),
         kReasonManifestInvalid);
   }
-  return rpc::DecodeManifest(request.manifest());
+  OpenCall call;
+  AERIE_ASSIGN_OR_RETURN(call.manifest, rpc::DecodeManifest(request.manifest()));
+  AERIE_ASSIGN_OR_RETURN(call.options, rpc::DecodeOpening(request));
+  return call;
 }
 
-SessionOptions DecodeSessionOptions(const v1::SessionOptions& options) {
-  SessionOptions out;
-  out.max_k = static_cast<int32_t>(std::min(options.max_k(), kInt32Max));
-  return out;
-}
-
-void EncodeOpenResult(const OpenResult& result, v1::OpenSessionResponse* response) {
+void EncodeOpenResult(const OpenResult& result, SessionOptions asked,
+                      v1::OpenSessionResponse* response) {
   response->set_session_id(result.session_id);
-  response->mutable_options()->set_max_k(static_cast<uint32_t>(result.max_k));
+  asked.max_k = result.max_k;
+  asked.top_m = result.top_m;
+  rpc::EncodeSessionOptions(asked, response->mutable_options());
   rpc::EncodeDuration(result.lease, response->mutable_lease());
+  response->set_length(static_cast<uint32_t>(result.length));
 }
 
 absl::StatusOr<std::vector<int32_t>> DecodeFinalTokens(const v1::CloseSessionRequest& request,

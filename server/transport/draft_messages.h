@@ -21,9 +21,15 @@ absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
                                              const DrafterSpec& spec);
 void EncodeDraftResult(const DraftResult& result, v1::DraftResponse* response);
 
-absl::StatusOr<Manifest> DecodeOpenRequest(const v1::OpenSessionRequest& request);
-SessionOptions DecodeSessionOptions(const v1::SessionOptions& options);
-void EncodeOpenResult(const OpenResult& result, v1::OpenSessionResponse* response);
+// What OpenSession asks of the engine.
+struct OpenCall {
+  Manifest manifest;
+  SessionOptions options;
+};
+absl::StatusOr<OpenCall> DecodeOpenRequest(const v1::OpenSessionRequest& request);
+// `asked` is what the call asked for: the answer says the options in force.
+void EncodeOpenResult(const OpenResult& result, SessionOptions asked,
+                      v1::OpenSessionResponse* response);
 
 absl::StatusOr<std::vector<int32_t>> DecodeFinalTokens(const v1::CloseSessionRequest& request,
                                                        const DrafterSpec& spec);

@@ -35,13 +35,14 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
   auto* call = new UnaryCall(backend, "OpenSession", *request);
   if (!call->Admit(limits_)) return call;
-  absl::StatusOr<Manifest> manifest = DecodeOpenRequest(*request);
-  if (!manifest.ok()) {
-    call->Reject(manifest.status());
+  absl::StatusOr<OpenCall> open = DecodeOpenRequest(*request);
+  if (!open.ok()) {
+    call->Reject(open.status());
     return call;
   }
-  backend->engine->Open(*std::move(manifest), DecodeSessionOptions(request->options()),
-                        [context, backend, call, response](absl::StatusOr<OpenResult> result) {
+  backend->engine->Open(std::move(open->manifest), open->options,
+                        [context, backend, call, response,
+                         asked = open->options](absl::StatusOr<OpenResult> result) mutable {
                           if (!result.ok()) return call->Fail(result.status());
                           // A client that has gone never learns the id: nobody would close the
                           // session.
@@ -49,7 +50,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
                             backend->engine->Close(result->session_id, {}, SessionEnd::kClosed,
                                                    [](absl::StatusOr<AcceptanceRecord>) {});
                           }
-                          EncodeOpenResult(*result, response);
+                          EncodeOpenResult(*result, std::move(asked), response);
                           call->Succeed(*response);
                         });
   return call;
@@ -99,8 +100,8 @@ grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerCon
   return call;
 }
 
-grpc::ServerBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse>*
-DraftServiceImpl::DraftStream(grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DraftServiceImpl::DraftStream(
+    grpc::CallbackServerContext* context) {
   return aerie::DraftStream::Start(backend_.load(std::memory_order_acquire), limits_, context,
                                    &streams_);
 }

@@ -13,7 +13,13 @@
 
 namespace aerie {
 
-class DraftServiceImpl final : public v1::DraftService::CallbackService {
+// All methods are gRPC's callback kind; the stream reads and writes its messages itself.
+using DraftServiceBase = v1::DraftService::WithCallbackMethod_GetServerInfo<
+    v1::DraftService::WithCallbackMethod_OpenSession<v1::DraftService::WithCallbackMethod_Draft<
+        v1::DraftService::WithRawCallbackMethod_DraftStream<
+            v1::DraftService::WithCallbackMethod_CloseSession<v1::DraftService::Service>>>>>;
+
+class DraftServiceImpl final : public DraftServiceBase {
  public:
   explicit DraftServiceImpl(ServiceLimits limits) : limits_(limits) {}
 
@@ -38,7 +44,7 @@ class DraftServiceImpl final : public v1::DraftService::CallbackService {
   grpc::ServerUnaryReactor* CloseSession(grpc::CallbackServerContext* context,
                                          const v1::CloseSessionRequest* request,
                                          v1::CloseSessionResponse* response) override;
-  grpc::ServerBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse>* DraftStream(
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DraftStream(
       grpc::CallbackServerContext* context) override;
 
  private:

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/check.h"
 #include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
 #include "server/transport/draft_messages.h"
@@ -23,6 +25,28 @@ absl::Status Draining() {
       absl::UnavailableError("the server is draining and takes no more requests; expected new "
                              "streams elsewhere; reconnect to another server"),
       kReasonDraining);
+}
+
+absl::Status Malformed(const std::string& trouble) {
+  return WithReason(
+      absl::InvalidArgumentError(absl::StrCat(
+          "a message on the stream cannot be read (", trouble, "); expected an ",
+          "aerie.v1.DraftStreamRequest; compare the client's contract with the server's, and open ",
+          "a new stream: this one ends, with its sessions")),
+      kReasonRequestInvalid);
+}
+
+grpc::Status ReadMessage(grpc::ByteBuffer* bytes, v1::DraftStreamRequest* message) {
+  return grpc::SerializationTraits<v1::DraftStreamRequest>::Deserialize(bytes, message);
+}
+
+grpc::ByteBuffer WriteMessage(const v1::DraftStreamResponse& message) {
+  grpc::ByteBuffer bytes;
+  bool owned = false;
+  const grpc::Status written =
+      grpc::SerializationTraits<v1::DraftStreamResponse>::Serialize(message, &bytes, &owned);
+  AERIE_CHECK(written.ok()) << written.error_message();
+  return bytes;
 }
 
 // Whose order the reply has to keep; empty: nobody's.
@@ -60,18 +84,27 @@ void DraftStream::BeginDrain() {
 }
 
 void DraftStream::OnReadDone(bool ok) {
+  const RequestPtr request = std::make_shared<Request>();
+  grpc::Status read;
+  if (ok) {
+    request->arrival = absl::Now();
+    request->bytes = static_cast<int64_t>(incoming_.Length());
+    record_.Received(request->bytes);
+    read = ReadMessage(&incoming_, &request->message);
+  }
   mutex_.Lock();
   if (!ok) {
     reads_over_ = true;
+  } else if (!read.ok()) {
+    malformed_ = Malformed(read.error_message());
+    if (backend_->round_observer != nullptr) {
+      backend_->round_observer->OnRejected(RejectReason::kShape);
+    }
   } else if (!Ending()) {
-    const RequestPtr request = std::move(incoming_);
-    request->arrival = absl::Now();
-    request->bytes = static_cast<int64_t>(request->message.ByteSizeLong());
     request->ticket = order_.Expect(SessionOf(request->message));
     in_flight_.insert(request);
     bytes_in_flight_ += request->bytes;
     mutex_.Unlock();
-    record_.Received(request->bytes);
     Handle(request);
     mutex_.Lock();
   }
@@ -153,7 +186,7 @@ std::vector<std::string> DraftStream::TakeOwned() {
   return sessions;
 }
 
-bool DraftStream::Ending() const { return reads_over_ || broken_ || draining_; }
+bool DraftStream::Ending() const { return reads_over_ || broken_ || draining_ || !malformed_.ok(); }
 
 bool DraftStream::HasRoom() const {
   return unwritten_ + static_cast<int64_t>(in_flight_.size()) < limits_.max_stream_in_flight &&
@@ -173,22 +206,21 @@ void DraftStream::AdvanceAndUnlock() {
       if (Ending() && idle) return FinishAndUnlock();
       break;
     }
-    if (read) {
-      reading_ = true;
-      incoming_ = std::make_shared<Request>();
-    }
+    if (read) reading_ = true;
+    v1::DraftStreamResponse reply;
     if (write) {
       writing_ = true;
-      outgoing_ = std::move(replies_.front());
+      reply = std::move(replies_.front());
       replies_.pop_front();
     }
     ++pins_;
     mutex_.Unlock();
     if (write) {
-      record_.Sent(static_cast<int64_t>(outgoing_.ByteSizeLong()));
+      outgoing_ = WriteMessage(reply);
+      record_.Sent(static_cast<int64_t>(outgoing_.Length()));
       StartWrite(&outgoing_);
     }
-    if (read) StartRead(&incoming_->message);
+    if (read) StartRead(&incoming_);
     mutex_.Lock();
     --pins_;
   }
@@ -200,6 +232,8 @@ void DraftStream::FinishAndUnlock() {
   absl::Status status;
   if (broken_) {
     status = absl::CancelledError("the client has gone");  // nobody reads it
+  } else if (!malformed_.ok()) {
+    status = malformed_;
   } else if (!reads_over_) {
     status = Draining();
   }

@@ -1,5 +1,9 @@
 // One DraftStream: requests of many sessions in, replies out.
 //
+// Messages come and go as bytes and are read and written here: gRPC tells a message that it cannot
+// read in the same way as the end of all messages, and a client whose bytes are wrong must not be
+// told that all went well.
+//
 // A reactor: gRPC calls its On... methods, one read and one write at a time; the engine's callbacks
 // give the replies. A *request* is in flight from its read until its reply is written or dropped,
 // and while too many are, the stream is not read. Sessions that were opened on the stream are
@@ -24,6 +28,7 @@
 #include "absl/time/time.h"
 #include "aerie/v1/draft.grpc.pb.h"
 #include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/cancel_flag.h"
 #include "server/transport/reply_order.h"
@@ -33,7 +38,7 @@
 
 namespace aerie {
 
-using DraftStreamReactor = grpc::ServerBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse>;
+using DraftStreamReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 class DraftStream final : public DraftStreamReactor,
                           public Drainable,
@@ -112,13 +117,14 @@ class DraftStream final : public DraftStreamReactor,
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool reads_over_ ABSL_GUARDED_BY(mutex_) = false;  // the client has half-closed or is gone
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;      // cancelled: nobody reads replies
+  absl::Status malformed_ ABSL_GUARDED_BY(mutex_);   // not OK: a message could not be read
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   int pins_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // Of the read and the write under way; gRPC's until they are done.
-  RequestPtr incoming_;
-  v1::DraftStreamResponse outgoing_;
+  grpc::ByteBuffer incoming_;
+  grpc::ByteBuffer outgoing_;
   absl::StatusCode final_code_ = absl::StatusCode::kOk;
 };
 

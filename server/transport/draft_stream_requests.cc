@@ -28,15 +28,16 @@ void DraftStream::Handle(const RequestPtr& request) {
 }
 
 void DraftStream::HandleOpen(const RequestPtr& request) {
-  const v1::OpenSessionRequest& open = request->message.open_session();
-  absl::StatusOr<Manifest> manifest = DecodeOpenRequest(open);
-  if (!manifest.ok()) return Reject(request, manifest.status());
-  backend_->engine->Open(*std::move(manifest), DecodeSessionOptions(open.options()),
-                         [self = shared_from_this(), request](absl::StatusOr<OpenResult> result) {
+  absl::StatusOr<OpenCall> open = DecodeOpenRequest(request->message.open_session());
+  if (!open.ok()) return Reject(request, open.status());
+  backend_->engine->Open(std::move(open->manifest), open->options,
+                         [self = shared_from_this(), request,
+                          asked = open->options](absl::StatusOr<OpenResult> result) mutable {
                            if (!result.ok()) return self->Fail(request, result.status());
                            self->Own(result->session_id);
                            v1::DraftStreamResponse response;
-                           EncodeOpenResult(*result, response.mutable_open_session());
+                           EncodeOpenResult(*result, std::move(asked),
+                                            response.mutable_open_session());
                            self->Reply(request, std::move(response));
                          });
 }

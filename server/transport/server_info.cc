@@ -15,8 +15,9 @@ constexpr int64_t kTokenBytes = 5;          // a varint of 32 bits
 
 }  // namespace
 
-v1::GetServerInfoResponse BuildServerInfo(const DrafterSpec& spec, const EngineOptions& engine,
-                                          int64_t max_message_bytes, const BuildInfo& build,
+v1::GetServerInfoResponse BuildServerInfo(const DrafterSpec& spec, const KvStore& kv_store,
+                                          const EngineOptions& engine, int64_t max_message_bytes,
+                                          const BuildInfo& build,
                                           const std::vector<Setting>& settings) {
   v1::GetServerInfoResponse info;
   info.set_protocol_version(kProtocolVersion);
@@ -46,6 +47,11 @@ v1::GetServerInfoResponse BuildServerInfo(const DrafterSpec& spec, const EngineO
   limits->set_max_sessions(static_cast<uint32_t>(engine.max_sessions));
   limits->set_max_context(static_cast<uint32_t>(engine.max_context));
   rpc::EncodeDuration(engine.session_lease, limits->mutable_session_lease());
+  limits->set_kv_memory_bytes(static_cast<uint64_t>(kv_store.num_pages * kv_store.page_bytes));
+  limits->set_kv_bytes_per_row(static_cast<uint64_t>(kv_store.page_bytes / kv_store.page_rows));
+  limits->set_draft_window(static_cast<uint32_t>(engine.draft_window));
+  // Without a window there is nothing beside which a sink would stand.
+  limits->set_draft_sink(static_cast<uint32_t>(engine.draft_window > 0 ? engine.draft_sink : 0));
 
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     info.add_dtypes(rpc::EncodeDType(dtype));

@@ -21,8 +21,9 @@ struct BuildInfo {
 };
 
 // `settings` are the server's own; those of the drafter are in `spec`.
-v1::GetServerInfoResponse BuildServerInfo(const DrafterSpec& spec, const EngineOptions& engine,
-                                          int64_t max_message_bytes, const BuildInfo& build,
+v1::GetServerInfoResponse BuildServerInfo(const DrafterSpec& spec, const KvStore& kv_store,
+                                          const EngineOptions& engine, int64_t max_message_bytes,
+                                          const BuildInfo& build,
                                           const std::vector<Setting>& settings);
 
 // How many rows of `row_width` elements surely fit into one request of `max_message_bytes`,

@@ -75,6 +75,17 @@ TEST(AcceptanceTallyTest, DividesByTheProposalsThatReachedAPositionWhenKVaries) 
               ElementsAre(DoubleEq(2.0 / 3.0), DoubleEq(0.5), 0.0));
 }
 
+TEST(AcceptanceTallyTest, CountsATreeByItsLevelsAndByAllItsTokens) {
+  AcceptanceTally tally;
+  tally.Add(/*proposed=*/16, /*depth=*/3, /*accepted=*/2);
+  tally.Add(/*proposed=*/2, /*depth=*/2, /*accepted=*/0);
+  EXPECT_EQ(tally.draft_tokens(), 18);
+  EXPECT_EQ(tally.accepted_tokens(), 2);
+  EXPECT_THAT(tally.proposed_at(), ElementsAre(2, 2, 1));
+  EXPECT_THAT(tally.accepted_at(), ElementsAre(1, 1, 0));
+  EXPECT_DOUBLE_EQ(tally.MeanAcceptLength(), 2.0);
+}
+
 TEST(AcceptanceTallyTest, MergesToWhatOneTallyWouldHaveCounted) {
   AcceptanceTally left, right, both;
   for (int i = 0; i < 10; ++i) {

@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/error_detail.h"
 #include "common/rpc/codec.h"
+#include "common/rpc/session_codec.h"
+#include "common/rpc/tree_codec.h"
 #include "common/status_macros.h"
 
 namespace aerie {
@@ -18,7 +20,7 @@ void Judge(const std::vector<int32_t>& continuation, FakeSession* session,
            std::optional<int32_t>* accepted) {
   if (session->proposal.empty() || continuation.empty()) return;
   *accepted = session->proposal.CountAccepted(continuation);
-  session->record.Judge(session->proposal.size(), **accepted);
+  session->record.Judge(session->proposal.size(), session->proposal.MaxDepth(), **accepted);
   session->proposal = DraftTree();
 }
 
@@ -39,6 +41,28 @@ int32_t FakeDraftService::Proposal(const std::vector<int32_t>& tokens, int32_t d
   return static_cast<int32_t>((hash ^ (hash >> 29)) % kVocabulary);
 }
 
+DraftTree FakeDraftService::ProposalTree(const std::vector<int32_t>& tokens, int32_t k,
+                                         const SessionOptions& options) {
+  DraftTree tree;
+  int32_t parent = 0;
+  for (int32_t depth = 0; tree.size() < k; ++depth) {
+    if (options.tree.has_value() && depth == options.tree->depth) break;
+    const int32_t token = Proposal(tokens, depth);
+    tree.tokens.push_back(token);
+    tree.parents.push_back(parent);
+    if (options.tree.has_value() && tree.size() < k) {
+      tree.tokens.push_back((token + 1) % kVocabulary);
+      tree.parents.push_back(parent);
+      parent = tree.size() - 1;
+    } else {
+      parent = tree.size();
+    }
+  }
+  tree.log_probs.assign(tree.tokens.size(), -0.5f);
+  if (options.probs != ProposalProbs::kNone) tree.chosen_probs.assign(tree.tokens.size(), 0.25f);
+  return tree;
+}
+
 Manifest FakeDraftService::FittingManifest() {
   Manifest manifest;
   manifest.target_id = "test";
@@ -53,6 +77,20 @@ Manifest FakeDraftService::FittingManifest() {
 void FakeDraftService::ForgetSessions() {
   absl::MutexLock lock(&mutex_);
   sessions_.clear();
+}
+
+void FakeDraftService::EvictSessions() {
+  absl::MutexLock lock(&mutex_);
+  for (auto& [id, session] : sessions_) {
+    session.tokens.clear();
+    session.bytes.clear();
+    session.evicted = true;
+  }
+}
+
+std::vector<v1::OpenSessionRequest> FakeDraftService::OpenRequests() {
+  absl::MutexLock lock(&mutex_);
+  return openings_;
 }
 
 std::vector<v1::DraftRequest> FakeDraftService::DraftRequests() {
@@ -73,12 +111,27 @@ int FakeDraftService::streams_started() {
 absl::StatusOr<v1::OpenSessionResponse> FakeDraftService::Open(
     const v1::OpenSessionRequest& request) {
   AERIE_RETURN_IF_ERROR(rpc::DecodeManifest(request.manifest()).status());
+  AERIE_ASSIGN_OR_RETURN(SessionOptions options, rpc::DecodeOpening(request));
   absl::MutexLock lock(&mutex_);
+  openings_.push_back(request);
+  FakeSession session;
+  if (!options.fork_of.empty()) {
+    const auto parent = sessions_.find(options.fork_of);
+    if (parent == sessions_.end()) return Unknown(options.fork_of);
+    const size_t rows = static_cast<size_t>(options.fork_length);
+    session.tokens.assign(parent->second.tokens.begin(), parent->second.tokens.begin() + rows);
+    session.bytes = parent->second.bytes.substr(0, rows * 2 * kHiddenSize * sizeof(float));
+  }
+  if (options.max_k == 0) options.max_k = static_cast<int32_t>(limits.max_k());
+  if (options.temperature > 0.0f && options.top_m == 0) options.top_m = 64;
+  session.options = options;
   v1::OpenSessionResponse response;
   response.set_session_id(absl::StrCat("session-", ++opened_));
-  response.mutable_options()->set_max_k(request.options().has_max_k() ? request.options().max_k()
-                                                                      : limits.max_k());
-  sessions_[response.session_id()];
+  rpc::EncodeSessionOptions(options, response.mutable_options());
+  if (bend_options) bend_options(response.mutable_options());
+  response.set_length(static_cast<uint32_t>(options.start) +
+                      static_cast<uint32_t>(session.tokens.size()));
+  sessions_[response.session_id()] = std::move(session);
   return response;
 }
 
@@ -113,13 +166,16 @@ absl::StatusOr<v1::DraftResponse> FakeDraftService::ServeDraft(const v1::DraftRe
 absl::Status FakeDraftService::CommitRows(const v1::DraftRequest& request, FakeSession* session,
                                           v1::DraftResponse* response) {
   const size_t held = session->tokens.size();
-  const size_t base = request.base_length();
-  if (base > held) {
+  const auto start = static_cast<size_t>(session->options.start);
+  if (request.base_length() > start + held) {
     ErrorDetail detail;
-    detail.reason = kReasonBaseLengthAhead;
-    detail.resend_from = static_cast<int64_t>(held);
+    detail.reason = session->evicted ? kReasonEvicted : kReasonBaseLengthAhead;
+    detail.resend_from = static_cast<int64_t>(start + held);
     return WithDetail(absl::FailedPreconditionError("ahead"), detail);
   }
+  if (request.base_length() < start) return absl::InvalidArgumentError("before the start");
+  const size_t base = request.base_length() - start;
+  session->evicted = false;
   response->set_seq(request.seq());
   const int rows = request.token_ids_size();
   AERIE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
@@ -135,7 +191,7 @@ absl::Status FakeDraftService::CommitRows(const v1::DraftRequest& request, FakeS
   }
   // Tokens count even where there is no room for their rows.
   if (base + static_cast<size_t>(rows) > limits.max_context()) {
-    response->set_length(static_cast<uint32_t>(held));
+    response->set_length(static_cast<uint32_t>(start + held));
     response->set_no_draft_reason(v1::NO_DRAFT_REASON_CONTEXT_LIMIT);
     return absl::OkStatus();
   }
@@ -147,12 +203,21 @@ absl::Status FakeDraftService::CommitRows(const v1::DraftRequest& request, FakeS
   session->bytes.resize(base * row_bytes);
   session->tokens.insert(session->tokens.end(), tokens.begin(), tokens.end());
   session->bytes.append(states.bytes());
-  for (uint32_t depth = 0; depth < request.k(); ++depth) {
-    session->proposal.AppendToChain(Proposal(session->tokens, static_cast<int32_t>(depth)), -0.5f);
+  const SessionOptions& options = session->options;
+  // Adaptive k takes half of what it is offered.
+  const auto offered = static_cast<int32_t>(request.k());
+  const int32_t k = options.adaptive_k ? offered / 2 : offered;
+  session->proposal = ProposalTree(session->tokens, k, options);
+  response->set_length(static_cast<uint32_t>(start + session->tokens.size()));
+  rpc::EncodeDraftTree(session->proposal, response->length(), options.extras,
+                       response->mutable_tree());
+  response->set_method(options.tree.has_value() ? v1::PROPOSAL_METHOD_GREEDY_TREE
+                                                : v1::PROPOSAL_METHOD_GREEDY_CHAIN);
+  if (k < offered) response->set_no_draft_reason(v1::NO_DRAFT_REASON_NOT_WORTHWHILE);
+  if (options.adaptive_k && offered > 0) {
+    rpc::EncodeKChoice({k, 1.5f, absl::Microseconds(90), absl::Milliseconds(8), true},
+                       response->mutable_k_choice());
   }
-  rpc::EncodeDraftTree(session->proposal, response->mutable_tree());
-  response->set_length(static_cast<uint32_t>(session->tokens.size()));
-  response->set_method(v1::PROPOSAL_METHOD_GREEDY_CHAIN);
   if (request.k() == 0) response->set_no_draft_reason(v1::NO_DRAFT_REASON_NOT_ASKED);
   rpc::EncodeDuration(absl::Microseconds(70), response->mutable_timing()->mutable_total());
   return absl::OkStatus();

@@ -18,12 +18,15 @@
 #include "common/acceptance_record.h"
 #include "common/draft_tree.h"
 #include "common/manifest.h"
+#include "common/session_options.h"
 
 namespace aerie {
 
 struct FakeSession {
-  std::vector<int32_t> tokens;
-  std::string bytes;  // of all rows held
+  SessionOptions options;
+  std::vector<int32_t> tokens;  // of rows options.start ..
+  std::string bytes;            // of all rows held
+  bool evicted = false;
   DraftTree proposal;
   AcceptanceRecord record;
   uint64_t last_seq = 0;
@@ -39,6 +42,10 @@ class FakeDraftService : public v1::DraftService::Service {
   static int32_t Proposal(const std::vector<int32_t>& tokens, int32_t depth);
   static constexpr int32_t kVocabulary = 1000;
   static constexpr int32_t kHiddenSize = 4;
+  // The chain of k such tokens, or the tree of `options`: at each level that token and its
+  // successor, of which the former has children.
+  static DraftTree ProposalTree(const std::vector<int32_t>& tokens, int32_t k,
+                                const SessionOptions& options);
   // What fits: two boundaries, [1, 3] of 6 layers, fp32.
   static Manifest FittingManifest();
 
@@ -51,8 +58,14 @@ class FakeDraftService : public v1::DraftService::Service {
   // Makes a closed session's record a wrong one.
   std::function<void(AcceptanceRecord*)> bend_record;
 
+  // Changes the options that an answer says are in force.
+  std::function<void(v1::SessionOptions*)> bend_options;
+
   // As a restart does.
   void ForgetSessions();
+  // All sessions lose their rows to busier ones.
+  void EvictSessions();
+  std::vector<v1::OpenSessionRequest> OpenRequests();
   std::vector<v1::DraftRequest> DraftRequests();  // in order of arrival, refused ones too
   std::map<std::string, FakeSession> Sessions();
   int streams_started();
@@ -78,6 +91,7 @@ class FakeDraftService : public v1::DraftService::Service {
 
   absl::Mutex mutex_;
   std::map<std::string, FakeSession> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::OpenSessionRequest> openings_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::DraftRequest> requests_ ABSL_GUARDED_BY(mutex_);
   int opened_ ABSL_GUARDED_BY(mutex_) = 0;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;

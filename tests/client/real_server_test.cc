@@ -59,6 +59,29 @@ TEST_P(RealServerTest, LoadTesterAndServerCountTheSame) {
   EXPECT_GT(result.measured.step.max(), absl::ZeroDuration());
 }
 
+TEST_P(RealServerTest, LoadTesterAndServerCountTheSameForEveryKindOfDraft) {
+  loadtest::LoadOptions tree = Options();
+  tree.tree = TreeShape{.depth = 4, .top_k = 3, .total_tokens = 12};
+  loadtest::LoadOptions sampled_tree = tree;
+  sampled_tree.temperature = 0.8f;
+  loadtest::LoadOptions sampled = Options();
+  sampled.temperature = 0.8f;
+  loadtest::LoadOptions adaptive = Options();
+  adaptive.adaptive_k = true;
+  for (loadtest::LoadOptions options : {tree, sampled_tree, sampled, adaptive}) {
+    options.accept = {0.8, 0.6, 0.3};
+    options.client = "blue";
+    auto test = loadtest::LoadTest::Prepare(options);
+    ASSERT_TRUE(test.ok()) << test.status();
+    const loadtest::RunResult result = (*test)->Run(nullptr).result;
+    EXPECT_EQ(result.whole.first_error, "");
+    EXPECT_EQ(result.whole.sessions_compared, 24);
+    EXPECT_THAT(result.whole.differences, IsEmpty());
+    EXPECT_LE(result.measured.acceptance.proposed_at().size(), 4u) << "positions are levels";
+    EXPECT_GT(result.measured.acceptance.accepted_tokens(), 0);
+  }
+}
+
 TEST_P(RealServerTest, FindsExactlyTheAcceptLengthOfACertainProcess) {
   loadtest::LoadOptions options = Options();
   options.accept = {1.0, 1.0, 1.0, 0.0};
@@ -123,6 +146,51 @@ TEST_P(RealServerTest, DraftsTheSameAfterAReplayAsIfNothingHadHappened) {
   ASSERT_TRUE(after.status.ok()) << after.status;
   EXPECT_EQ(after.resyncs, 1);
   EXPECT_EQ(after.tree, DraftAlone(tokens, rows.view, 4));
+}
+
+TEST(RealServerMemoryTest, SessionsThatKeepMakingRoomForEachOtherLoseNothingButTime) {
+  InProcessOptions small;
+  small.engine.max_context = 100;
+  small.model.kv_store.num_pages = 40;  // of 4 rows: one and a half of the sessions
+  InProcessServer server(small);
+  const Manifest manifest = FittingManifest();
+  std::vector<int32_t> tokens;
+  for (int32_t i = 0; i < 100; ++i) tokens.push_back((i * 37 + 5) % 101);
+  const OwnedRows rows = MakeRows(manifest, 0, 100);
+  const auto batch = [&](int64_t first, int64_t last) -> RowBatch {
+    return {absl::MakeConstSpan(tokens).subspan(static_cast<size_t>(first),
+                                                static_cast<size_t>(last - first)),
+            rows.view.Slice(first, last - first)};
+  };
+  auto client = DraftClient::Create(server.address(), {.deadline = absl::Seconds(60)});
+  ASSERT_TRUE(client.ok()) << client.status();
+  SessionSettings settings;
+  settings.row_source = [&](int64_t first, int64_t last) -> absl::StatusOr<RowBatch> {
+    return batch(first, last);
+  };
+  std::vector<std::unique_ptr<DraftSession>> sessions;
+  for (int i = 0; i < 3; ++i) {
+    auto session = (*client)->Open(manifest, settings);
+    ASSERT_TRUE(session.ok()) << session.status();
+    sessions.push_back(*std::move(session));
+  }
+  int resyncs = 0;
+  for (int64_t first = 0; first < 90; first += 30) {
+    for (const auto& session : sessions) {
+      DraftInput input;
+      input.base_length = first;
+      input.tokens = batch(first, first + 30).tokens;
+      input.rows = batch(first, first + 30).rows;
+      input.k = 4;
+      const DraftOutcome outcome = session->Draft(input);
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+      EXPECT_EQ(outcome.tree,
+                DraftAlone(batch(0, first + 30).tokens, batch(0, first + 30).rows, 4));
+      resyncs += outcome.resyncs;
+    }
+  }
+  EXPECT_GT(resyncs, 0);
+  EXPECT_LE(static_cast<size_t>(resyncs), server.observer().evicted().size());
 }
 
 TEST_P(RealServerTest, DraftsStatelessly) {

@@ -8,8 +8,10 @@ and prints a table. The weights are random: there is nothing to learn from the t
 are there.
 
 What a reader would get wrong: "weights" are what a draft reads, in the dtype it computes in: the
-head's tensors without its maps, and the embedding, whoever owns it, in the dtype of its file, as
-only looked-up rows are ever converted. The peak counts pages of mapped files that were touched.
+head's tensors without its maps, and the embedding, whoever owns it. The embedding stays in its file
+and only looked-up rows come into memory, so the peak lies below the weights; `held` leaves it out,
+and what goes beyond it is the code of LibTorch and buffers. The peak counts pages of mapped files
+that were touched.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from published_sizes import FULL_SIZE
 
 ROWS, DEPTHS = 16, 4
 LARGEST_PEAK = 1.15  # of the weights' bytes
+BASE_BYTES = 256 << 20  # of a process without weights
 BYTES = {"float32": 4, "bfloat16": 2}
 
 
@@ -45,30 +48,41 @@ BYTES = {"float32": 4, "bfloat16": 2}
 class Measurement:
     name: str
     dtype: str
-    weight_bytes: int
+    held_bytes: int  # of the weights, those that are copied
+    embedding_bytes: int
     peak_bytes: int
     seconds: float
 
     @property
     def ratio(self) -> float:
-        return self.peak_bytes / self.weight_bytes
+        return self.peak_bytes / (self.held_bytes + self.embedding_bytes)
+
+    @property
+    def too_large(self) -> bool:
+        """A second copy of the largest tensor would show, of a small head as well."""
+        held = LARGEST_PEAK * self.held_bytes + BASE_BYTES
+        return not (self.ratio <= LARGEST_PEAK and self.peak_bytes <= held)
 
     def row(self) -> str:
         return (
-            f"{self.name:16} {self.dtype:9} {self.weight_bytes / 1e9:8.2f} "
-            f"{self.peak_bytes / 1e9:8.2f} {self.ratio:6.2f} {self.seconds:8.1f}"
+            f"{self.name:16} {self.dtype:9} {(self.held_bytes + self.embedding_bytes) / 1e9:8.2f} "
+            f"{self.held_bytes / 1e9:8.2f} {self.peak_bytes / 1e9:8.2f} {self.ratio:6.2f} "
+            f"{self.peak_bytes / self.held_bytes:8.2f} {self.seconds:8.1f}"
         )
 
 
-HEADER = f"{'head':16} {'dtype':9} {'weights':>8} {'peak GB':>8} {'ratio':>6} {'seconds':>8}"
+HEADER = (
+    f"{'head':16} {'dtype':9} {'weights':>8} {'held':>8} {'peak GB':>8} {'ratio':>6} "
+    f"{'of held':>8} {'seconds':>8}"
+)
 
 
-def weight_bytes(plan: HeadPlan, dtype: str) -> int:
+def held_bytes(plan: HeadPlan, dtype: str) -> int:
     total = 0
     for tensor in head_tensors(plan, random_heads.DEFAULT_SEED):
         if tensor.name not in ("d2t", "t2d", "embed_tokens.weight"):
             total += tensor.num_bytes // stream.BYTES_OF[tensor.dtype] * BYTES[dtype]
-    return total + plan.vocab * plan.hidden * stream.BYTES_OF[plan.dtype]
+    return total
 
 
 def measure(binaries: pathlib.Path, folder: pathlib.Path, name: str, dtype: str) -> Measurement:
@@ -94,7 +108,9 @@ def measure(binaries: pathlib.Path, folder: pathlib.Path, name: str, dtype: str)
     logits, tokens = written["logits"], written["tokens"]
     assert logits.shape == (DEPTHS, plan.draft_vocab) and np.all(np.isfinite(logits))
     assert np.all((tokens >= 0) & (tokens < plan.vocab))
-    return Measurement(name, dtype, weight_bytes(plan, dtype), usage.ru_maxrss * 1024, seconds)
+    embedding = plan.vocab * plan.hidden * stream.BYTES_OF[plan.dtype]
+    peak = usage.ru_maxrss * 1024
+    return Measurement(name, dtype, held_bytes(plan, dtype), embedding, peak, seconds)
 
 
 def main() -> int:
@@ -120,11 +136,12 @@ def main() -> int:
                 print(measured[-1].row(), flush=True)
         finally:
             shutil.rmtree(folder)
-    too_large = [m for m in measured if not m.ratio <= LARGEST_PEAK]
+    too_large = [m for m in measured if m.too_large]
     for m in too_large:
         print(
-            f"{m.name} in {m.dtype} peaks at {m.ratio:.2f} of its weights; expected at most "
-            f"{LARGEST_PEAK}; look for a second copy while loading"
+            f"{m.name} in {m.dtype} peaks at {m.peak_bytes / 1e9:.2f} GB; expected at most "
+            f"{LARGEST_PEAK} of its weights, and of those held, beside {BASE_BYTES / 1e9:.2f} GB; "
+            "look for a second copy while loading"
         )
     return 1 if too_large and not arguments.report_only else 0
 

@@ -17,6 +17,9 @@ ALLOWED = {
     "common/rpc": ["common/", "aerie/v1/", "google/rpc/"],
     "server/engine": ["common/"],
     "server/checkpoint": ["common/"],
+    "server/recording": ["common/", "server/checkpoint/"],
+    "server/verify": ["common/", "server/checkpoint/", "server/recording/", "server/engine/draft_model.h",
+                      "server/model/eagle3_model.h", "server/inspect/checkpoint_flags.h"],
     "server/kernels": [],
     "server/model": ["common/", "server/engine/draft_model.h", "server/checkpoint/", "server/kernels/"],
     "server/metrics": ["common/", "server/engine/round_observer.h", "server/transport/rpc_observer.h",
@@ -34,6 +37,8 @@ FORBIDDEN = {
     "common": ["common/rpc/"],
     "server/engine": ["common/rpc/"],
     "server/checkpoint": ["common/rpc/"],
+    "server/recording": ["common/rpc/"],
+    "server/verify": ["common/rpc/"],
     "server/model": ["common/rpc/"],
     "server/metrics": ["common/rpc/"],
 }
@@ -43,7 +48,8 @@ THIRD_PARTY = {
     r"^(grpc|grpcpp|grpc\+\+)/": ["common/rpc", "server/transport", "server/main.cc", "client", "tests"],
     r"^google/protobuf/": ["common/rpc", "server/transport", "client", "tests"],
     r"^prometheus/": ["server/metrics", "tests/server/metrics"],
-    r"^CLI/": ["server/config", "server/inspect", "client/loadtest", "tests/tools"],
+    r"^CLI/": ["server/config", "server/inspect", "server/recording", "server/verify",
+              "client/loadtest", "tests/tools"],
 }
 OURS = re.compile(r"^(common|server|client|tests|aerie|google/rpc)/|^aerie_version\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)

@@ -33,7 +33,8 @@ class LayeringTest(unittest.TestCase):
                               ("server/model/a.cc", "server/engine/draft_engine.h"),
                               ("common/a.h", "common/rpc/codec.h"), ("common/a.h", "server/engine/session.h"),
                               ("client/a.cc", "server/engine/session.h"), ("server/metrics/a.cc", "server/engine/session.h"),
-                              ("server/engine/a.cc", "prometheus/counter.h"), ("server/config/a.cc", "torch/torch.h")]:
+                              ("server/recording/a.cc", "server/engine/session.h"),
+                              ("server/recording/a.cc", "torch/torch.h"), ("server/engine/a.cc", "prometheus/counter.h"), ("server/config/a.cc", "torch/torch.h")]:
             with self.subTest(file=name, include=include):
                 code, out = run({name: f"#include <{include}>\n"})
                 self.assertEqual(code, 1, out)

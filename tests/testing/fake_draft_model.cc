@@ -1,6 +1,6 @@
 #include "tests/testing/fake_draft_model.h"
 
-#include <set>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -28,6 +28,11 @@ uint64_t HashBytes(std::string_view bytes, uint64_t seed) {
 constexpr uint64_t kDraftFeed = 0xd1;
 constexpr uint64_t kOutput = 0x07;
 
+// The drafter's own vocabulary: other ids than the target's, and not in its order.
+int32_t TargetId(uint64_t draft_id, int32_t vocab_size) {
+  return static_cast<int32_t>((draft_id * 5 + 3) % static_cast<uint64_t>(vocab_size));
+}
+
 }  // namespace
 
 DrafterSpec FakeSpec() {
@@ -48,10 +53,13 @@ DrafterSpec FakeSpec() {
   return spec;
 }
 
-FakeDraftModel::FakeDraftModel(FakeDraftModelOptions options) : options_(std::move(options)) {}
+FakeDraftModel::FakeDraftModel(FakeDraftModelOptions options)
+    : options_(std::move(options)),
+      store_(static_cast<size_t>(options_.kv_store.num_pages) *
+             static_cast<size_t>(options_.kv_store.page_rows)) {}
 
 FakeDraftModel::~FakeDraftModel() {
-  EXPECT_EQ(open_slots(), 0) << "slots were left open when the drafter went away";
+  EXPECT_EQ(open_slots(), 0) << "slots were left in use when the drafter went away";
 }
 
 void FakeDraftModel::CheckThread() const {
@@ -59,104 +67,124 @@ void FakeDraftModel::CheckThread() const {
   EXPECT_EQ(*thread_, std::this_thread::get_id()) << "the drafter belongs to one thread";
 }
 
-absl::StatusOr<SlotId> FakeDraftModel::OpenSlot() {
+void FakeDraftModel::CopyPage(PageId from, PageId to) {
   MutexLock lock(&mutex_);
   CheckThread();
-  if (static_cast<int32_t>(slots_.size()) >= options_.max_slots) {
-    return absl::ResourceExhaustedError("the fake drafter has no slot left");
+  const PageId pages = options_.kv_store.num_pages;
+  ASSERT_TRUE(0 <= from && from < pages && 0 <= to && to < pages && from != to)
+      << from << " to " << to;
+  ++pages_copied_;
+  const auto rows = static_cast<size_t>(options_.kv_store.page_rows);
+  for (size_t i = 0; i < rows; ++i) {
+    store_[static_cast<size_t>(to) * rows + i] = store_[static_cast<size_t>(from) * rows + i];
   }
-  // No identity map, and never a number twice: a slot that is used after its end is found out.
-  const SlotId slot = 41 + 13 * static_cast<SlotId>(opened_++);
-  slots_[slot];
-  return slot;
 }
 
-void FakeDraftModel::CloseSlot(SlotId slot) {
+void FakeDraftModel::ReleaseSlot(SlotId slot) {
   MutexLock lock(&mutex_);
   CheckThread();
-  EXPECT_EQ(slots_.erase(slot), 1u) << "slot " << slot << " is not open";
+  EXPECT_GE(slot, 0);
+  slots_.erase(slot);
 }
 
-int64_t FakeDraftModel::SlotLength(SlotId slot) const {
-  MutexLock lock(&mutex_);
-  CheckThread();
-  const auto found = slots_.find(slot);
-  EXPECT_NE(found, slots_.end()) << "slot " << slot << " is not open";
-  return found == slots_.end() ? 0 : static_cast<int64_t>(found->second.rows.size());
+FakeDraftModel::StoredRow& FakeDraftModel::At(const StepSequence& part, int64_t row) {
+  const int64_t page_rows = options_.kv_store.page_rows;
+  const PageId page = part.pages[static_cast<size_t>(row / page_rows)];
+  return store_[static_cast<size_t>(page * page_rows + row % page_rows)];
 }
 
-void FakeDraftModel::Truncate(SlotId slot, int64_t length) {
-  MutexLock lock(&mutex_);
-  CheckThread();
-  const auto found = slots_.find(slot);
-  ASSERT_NE(found, slots_.end()) << "slot " << slot << " is not open";
-  Slot& held = found->second;
-  ASSERT_GE(length, 0);
-  ASSERT_LE(length, static_cast<int64_t>(held.rows.size())) << "slot " << slot;
-  held.rows.resize(length);
-  if (held.output_row.has_value() && *held.output_row >= length) held.output_row.reset();
+uint64_t FakeDraftModel::Attend(const StepSequence& part, int64_t position, int64_t committed,
+                                absl::Span<const int64_t> ancestors) {
+  uint64_t seen = 1;
+  for (int64_t row = part.visible.start; row < committed; ++row) {
+    if (!part.visible.Sees(position, row)) continue;
+    const StoredRow& stored = At(part, row);
+    EXPECT_EQ(stored.row, row) << "another row lies where this one should, slot " << part.slot;
+    EXPECT_FALSE(stored.guess) << "row " << row << " is a guess, slot " << part.slot;
+    seen = Mix(seen, stored.content);
+  }
+  for (const int64_t row : ancestors) {
+    const StoredRow& stored = At(part, row);
+    EXPECT_TRUE(stored.guess && stored.row == row) << "draft row " << row << ", slot " << part.slot;
+    seen = Mix(seen, stored.content);
+  }
+  return seen;
 }
 
-bool FakeDraftModel::KeepsPromises(absl::Span<const StepSequence> batch, int32_t top_k) const {
-  EXPECT_FALSE(batch.empty()) << "a pass over nothing";
-  EXPECT_GE(top_k, 1);
-  bool fine = !batch.empty() && top_k >= 1;
-  std::set<SlotId> seen;
-  const auto expect = [&fine](bool condition, const char* promise, SlotId slot) {
-    EXPECT_TRUE(condition) << promise << ", slot " << slot;
-    fine = fine && condition;
-  };
-  const int64_t width = int64_t{options_.spec.target_hidden_size} * options_.spec.wiring.size();
-  for (const StepSequence& sequence : batch) {
-    const SlotId slot = sequence.slot;
-    expect(seen.insert(slot).second, "slots of a pass are distinct", slot);
-    const auto found = slots_.find(slot);
-    expect(found != slots_.end(), "slots of a pass are open", slot);
-    if (found == slots_.end()) continue;
-    const int64_t length = static_cast<int64_t>(found->second.rows.size());
-    expect(sequence.position == length, "position is the slot's length", slot);
-    expect(!sequence.tokens.empty(), "at least one row", slot);
-    for (const int32_t token : sequence.tokens) {
-      expect(token >= 0 && token < options_.spec.vocab_size, "ids are in the vocabulary", slot);
+FakeDraftModel::State FakeDraftModel::ExtendBy(const StepSequence& part, size_t i) {
+  const int64_t row = part.length + static_cast<int64_t>(i);
+  const uint64_t feed = HashBytes(part.aux.Slice(static_cast<int64_t>(i), 1).bytes(),
+                                  static_cast<uint64_t>(part.aux.dtype()));
+  const uint64_t own =
+      Mix(Mix(feed, static_cast<uint64_t>(row)), static_cast<uint64_t>(part.tokens[i]));
+  const uint64_t content = Mix(Attend(part, row, /*committed=*/row, {}), own);
+  At(part, row) = {content, row, /*guess=*/false};
+  return {.content = content, .row = row};
+}
+
+FakeDraftModel::State FakeDraftModel::DraftRow(const StepSequence& part, size_t i,
+                                               const Slot& slot) {
+  const int32_t parent_number = part.parents[i];
+  const State& parent =
+      parent_number < 0 ? slot.root : slot.drafts[static_cast<size_t>(parent_number)];
+  State state;
+  state.depth = parent.depth + 1;
+  state.row = part.length + static_cast<int64_t>(slot.drafts.size());
+  const int64_t position = part.length - 1 + state.depth;
+  // Nothing of where the row lies or how many others the tree has: a node drafts as in a chain.
+  const uint64_t own = Mix(Mix(Mix(parent.content, kDraftFeed), static_cast<uint64_t>(position)),
+                           static_cast<uint64_t>(part.tokens[i]));
+  state.content = Mix(Attend(part, position, part.length, parent.ancestors), own);
+  state.ancestors = parent.ancestors;
+  state.ancestors.push_back(state.row);
+  At(part, state.row) = {state.content, state.row, /*guess=*/true};
+  return state;
+}
+
+StepOutput FakeDraftModel::Run(const StepSequence& part, int32_t top_k) {
+  Slot& slot = slots_[part.slot];
+  std::vector<State> states;
+  if (part.IsExtend()) {
+    for (size_t i = 0; i < part.tokens.size(); ++i) states.push_back(ExtendBy(part, i));
+    slot = Slot();
+    slot.length = part.length + static_cast<int64_t>(part.tokens.size());
+    slot.root = states.back();
+    slot.root.wanted = part.outputs != Outputs::kNone;
+  } else {
+    for (size_t i = 0; i < part.tokens.size(); ++i) {
+      states.push_back(DraftRow(part, i, slot));
+      slot.drafts.push_back(states.back());
+      slot.drafts.back().wanted = part.outputs == Outputs::kEvery ||
+                                  (part.outputs == Outputs::kLast && i + 1 == part.tokens.size());
     }
-    if (sequence.aux.empty()) {
-      expect(sequence.tokens.size() == 1, "one draft row a pass", slot);
-      expect(found->second.output_row.has_value() && *found->second.output_row == length - 1,
-             "a draft row follows a row that had wants_output", slot);
-    } else {
-      expect(sequence.aux.rows() == static_cast<int64_t>(sequence.tokens.size()),
-             "a token for each row", slot);
-      expect(sequence.aux.width() == width, "rows are as wide as the wiring says", slot);
-    }
   }
-  return fine;
-}
-
-StepOutput FakeDraftModel::Append(const StepSequence& sequence, int32_t top_k) {
-  Slot& slot = slots_.at(sequence.slot);
-  for (size_t i = 0; i < sequence.tokens.size(); ++i) {
-    const uint64_t before = slot.rows.empty() ? 1 : slot.rows.back();
-    const uint64_t feed = sequence.aux.empty()
-                              ? Mix(before, kDraftFeed)
-                              : HashBytes(sequence.aux.Slice(static_cast<int64_t>(i), 1).bytes(),
-                                          static_cast<uint64_t>(sequence.aux.dtype()));
-    uint64_t row = Mix(before, feed);
-    row = Mix(row, static_cast<uint64_t>(sequence.position) + i);
-    slot.rows.push_back(Mix(row, static_cast<uint64_t>(sequence.tokens[i])));
-  }
-  slot.output_row.reset();
+  if (part.outputs == Outputs::kNone) states.clear();
+  if (part.outputs == Outputs::kLast) states.erase(states.begin(), states.end() - 1);
   StepOutput output;
-  if (!sequence.wants_output) return output;
-  slot.output_row = static_cast<int64_t>(slot.rows.size()) - 1;
-  uint64_t draw = Mix(slot.rows.back(), kOutput);
-  std::set<int32_t> taken;
+  for (size_t i = 0; i < states.size(); ++i) {
+    output.rows.push_back(Score(states[i], top_k, part.probes.empty() ? -1 : part.probes[i]));
+  }
+  return output;
+}
+
+RowOutput FakeDraftModel::Score(const State& state, int32_t top_k, int32_t probe) const {
+  const auto draft_vocab = static_cast<uint64_t>(options_.spec.draft_vocab_size);
+  const bool probed = probe >= 0;
+  RowOutput output;
+  if (probed) output.probe_log_prob = -std::numeric_limits<float>::infinity();
+  uint64_t draw = Mix(state.content, kOutput);
+  std::vector<bool> taken(draft_vocab, false);
   float log_prob = -0.125f;
-  while (static_cast<int32_t>(output.top.size()) < top_k) {
-    const auto token = static_cast<int32_t>(draw % static_cast<uint64_t>(options_.spec.vocab_size));
+  // Best first, and the same beginning however many are asked for.
+  for (size_t count = 0; count < (probed ? draft_vocab : static_cast<size_t>(top_k));) {
+    const uint64_t id = draw % draft_vocab;
     draw = Mix(draw, kOutput);
-    if (!taken.insert(token).second) continue;
+    if (taken[id]) continue;
+    taken[id] = true;
     log_prob -= static_cast<float>(draw % 1024 + 1) / 1024.0f;
-    output.top.push_back({token, log_prob});
+    const int32_t token = TargetId(id, options_.spec.vocab_size);
+    if (count++ < static_cast<size_t>(top_k)) output.top.push_back({token, log_prob});
+    if (token == probe) output.probe_log_prob = log_prob;
   }
   return output;
 }
@@ -170,12 +198,13 @@ absl::StatusOr<std::vector<StepOutput>> FakeDraftModel::Step(absl::Span<const St
   if (!KeepsPromises(batch, top_k)) {
     return absl::InternalError("the engine broke a promise to the fake drafter");
   }
+  last_top_k_ = top_k;
   std::vector<StepOutput> outputs;
   std::vector<PassPart> parts;
-  for (const StepSequence& sequence : batch) {
-    outputs.push_back(Append(sequence, top_k));
-    parts.push_back({sequence.slot, sequence.position, static_cast<int64_t>(sequence.tokens.size()),
-                     sequence.aux.empty(), sequence.wants_output});
+  for (const StepSequence& part : batch) {
+    outputs.push_back(Run(part, top_k));
+    parts.push_back({part.slot, part.length, static_cast<int64_t>(part.tokens.size()),
+                     !part.IsExtend(), part.outputs});
   }
   passes_.push_back(std::move(parts));
   if (options_.after_step) options_.after_step(outputs);
@@ -192,9 +221,14 @@ int32_t FakeDraftModel::open_slots() const {
   return static_cast<int32_t>(slots_.size());
 }
 
-int64_t FakeDraftModel::total_slots_opened() const {
+int64_t FakeDraftModel::pages_copied() const {
   MutexLock lock(&mutex_);
-  return opened_;
+  return pages_copied_;
+}
+
+int32_t FakeDraftModel::last_top_k() const {
+  MutexLock lock(&mutex_);
+  return last_top_k_;
 }
 
 std::vector<std::vector<FakeDraftModel::PassPart>> FakeDraftModel::passes() const {

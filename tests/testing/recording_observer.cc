@@ -36,6 +36,16 @@ void RecordingObserver::OnLoad(int32_t queued, int32_t in_flight) {
   loads_.emplace_back(queued, in_flight);
 }
 
+void RecordingObserver::OnKvUsage(const KvUsage& usage) {
+  MutexLock lock(&mutex_);
+  kv_usages_.push_back(usage);
+}
+
+void RecordingObserver::OnEvicted(int64_t rows) {
+  MutexLock lock(&mutex_);
+  evicted_.push_back(rows);
+}
+
 std::vector<RoundRecord> RecordingObserver::rounds() const {
   MutexLock lock(&mutex_);
   return rounds_;
@@ -64,6 +74,16 @@ std::vector<std::pair<int32_t, int32_t>> RecordingObserver::loads() const {
 int32_t RecordingObserver::opened() const {
   MutexLock lock(&mutex_);
   return opened_;
+}
+
+std::vector<KvUsage> RecordingObserver::kv_usages() const {
+  MutexLock lock(&mutex_);
+  return kv_usages_;
+}
+
+std::vector<int64_t> RecordingObserver::evicted() const {
+  MutexLock lock(&mutex_);
+  return evicted_;
 }
 
 RoundRecord RecordingObserver::last_round() const {

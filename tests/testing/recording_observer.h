@@ -21,6 +21,8 @@ class RecordingObserver : public RoundObserver {
   void OnSessionEnded(const SessionRecord& record) override;
   void OnRejected(RejectReason reason) override;
   void OnLoad(int32_t queued, int32_t in_flight) override;
+  void OnKvUsage(const KvUsage& usage) override;
+  void OnEvicted(int64_t rows) override;
 
   // Copies of what came so far.
   std::vector<RoundRecord> rounds() const;
@@ -29,6 +31,8 @@ class RecordingObserver : public RoundObserver {
   std::vector<RejectReason> rejected() const;
   std::vector<std::pair<int32_t, int32_t>> loads() const;  // {queued, in flight}
   int32_t opened() const;
+  std::vector<KvUsage> kv_usages() const;
+  std::vector<int64_t> evicted() const;  // rows
 
   // The newest one; the test fails when there is none.
   RoundRecord last_round() const;
@@ -48,6 +52,8 @@ class RecordingObserver : public RoundObserver {
   std::vector<RejectReason> rejected_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<int32_t, int32_t>> loads_ ABSL_GUARDED_BY(mutex_);
   int32_t opened_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<KvUsage> kv_usages_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int64_t> evicted_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace aerie

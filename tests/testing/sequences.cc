@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "tests/testing/reference_draft.h"
 
 namespace aerie {
 namespace {
@@ -79,25 +80,7 @@ DraftCall MakeDraftCall(std::string session_id, int64_t base_length, std::vector
 }
 
 DraftTree DraftAlone(absl::Span<const int32_t> tokens, const HiddenRows& rows, int32_t k) {
-  FakeDraftModel model;
-  const auto slot = model.OpenSlot();
-  AERIE_CHECK(slot.ok());
-  DraftTree tree;
-  StepSequence sequence{
-      .slot = *slot, .position = 0, .tokens = tokens, .aux = rows, .wants_output = true};
-  int32_t drafted = 0;
-  while (tree.size() < k) {
-    const auto outputs = model.Step({&sequence, 1}, 1);
-    AERIE_CHECK(outputs.ok()) << outputs.status().ToString();
-    const ScoredToken best = outputs->front().top.front();
-    tree.AppendToChain(best.token, best.log_prob);
-    drafted = best.token;
-    sequence.position = model.SlotLength(*slot);
-    sequence.tokens = {&drafted, 1};
-    sequence.aux = HiddenRows();
-  }
-  model.CloseSlot(*slot);
-  return tree;
+  return ReferenceDraft({.tokens = tokens, .rows = rows}, SessionOptions(), k);
 }
 
 }  // namespace aerie

@@ -38,8 +38,9 @@ DraftCall MakeDraftCall(std::string session_id, int64_t base_length, std::vector
                         int32_t k, uint64_t variant = 0,
                         const Manifest& manifest = FittingManifest());
 
-// The chain that a fresh FakeDraftModel drafts for one sequence alone, straight through the seam:
-// what every engine above it must answer. rows[i] belongs with tokens[i], from row 0 on.
+// The most likely chain that a fresh FakeDraftModel drafts for one sequence alone, straight through
+// the seam: what every engine above it must answer. rows[i] belongs with tokens[i], from row 0 on.
+// For drafts of other kinds: reference_draft.h.
 DraftTree DraftAlone(absl::Span<const int32_t> tokens, const HiddenRows& rows, int32_t k);
 
 }  // namespace aerie

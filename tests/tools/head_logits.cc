@@ -5,21 +5,28 @@
 // Input: `aux` [rows, captures x hidden] and `tokens` [rows] I32, the token that FOLLOWS each row's
 // state. Output: `logits` [k, draft vocabulary] F32 and `tokens` [k] I32 in target ids, the most
 // likely one fed back each time.
+//
+// With `tree_tokens` [n] and `tree_parents` [n] I32 in the input, also `tree_logits` [n, draft
+// vocabulary]: those behind each node of that tree, which is drafted beside the chain. Node 0 is
+// the root, the last row's token; node i + 1 is tree_tokens[i], and its parent precedes it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstring>
 #include <iostream>
 #include <map>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/draft_tree.h"
 #include "common/status_macros.h"
 #include "server/checkpoint/checkpoint.h"
 #include "server/inspect/checkpoint_flags.h"
 #include "server/model/eagle3_model.h"
 #include "server/model/eagle3_model_internal.h"
 #include "tests/server/checkpoint/safetensors_writer.h"
+#include "tests/tools/recorded_rows.h"
 
 namespace aerie {
 namespace {
@@ -31,43 +38,81 @@ struct Flags {
   CheckpointOptions checkpoint;
 };
 
-struct Recording {
-  std::vector<int32_t> tokens;
-  HiddenRows aux;
+// One sequence on pages of its own: extend rows, then any number of draft rows.
+class Drafter {
+ public:
+  Drafter(DraftModel& model, std::vector<PageId> pages) : model_(model), pages_(std::move(pages)) {}
+
+  // Room for so many rows.
+  static absl::StatusOr<Drafter> Create(DraftModel& model, int64_t rows) {
+    const KvStore& store = model.kv_store();
+    const int64_t count = (rows + store.page_rows - 1) / store.page_rows;
+    if (count > store.num_pages) {
+      return absl::InvalidArgumentError(absl::StrCat(rows, " rows need ", count,
+                                                     " pages of KV; expected at most ",
+                                                     store.num_pages, "; record fewer rows"));
+    }
+    std::vector<PageId> pages(count);
+    std::iota(pages.begin(), pages.end(), 0);
+    return Drafter(model, std::move(pages));
+  }
+
+  // The most likely token behind the last row.
+  absl::StatusOr<int32_t> Extend(const Recording& recording) {
+    constexpr int64_t kRowsPerPass = 512;
+    const auto rows = static_cast<int64_t>(recording.tokens.size());
+    int32_t best = 0;
+    while (length_ < rows) {
+      const int64_t count = std::min(kRowsPerPass, rows - length_);
+      StepSequence part{.slot = 0, .pages = pages_, .length = length_};
+      part.tokens = absl::MakeSpan(recording.tokens).subspan(length_, count);
+      part.aux = recording.aux.Slice(length_, count);
+      part.outputs = length_ + count == rows ? Outputs::kLast : Outputs::kNone;
+      AERIE_ASSIGN_OR_RETURN(const auto outputs, model_.Step({&part, 1}, 1));
+      if (part.outputs == Outputs::kLast) best = outputs[0].rows[0].top.at(0).token;
+      length_ += count;
+    }
+    return best;
+  }
+
+  // Draft rows, numbered from drafted() on; the most likely token behind the last of them.
+  absl::StatusOr<int32_t> Draft(absl::Span<const int32_t> tokens,
+                                absl::Span<const int32_t> parents) {
+    StepSequence part{.slot = 0, .pages = pages_, .length = length_};
+    part.tokens = tokens;
+    part.parents = parents;
+    part.outputs = Outputs::kEvery;
+    AERIE_ASSIGN_OR_RETURN(const auto outputs, model_.Step({&part, 1}, 1));
+    drafted_ += static_cast<int32_t>(tokens.size());
+    return outputs[0].rows.back().top.at(0).token;
+  }
+  int32_t drafted() const { return drafted_; }
+
+ private:
+  DraftModel& model_;
+  std::vector<PageId> pages_;
+  int64_t length_ = 0;
+  int32_t drafted_ = 0;
 };
 
-absl::StatusOr<Recording> ReadRecording(const SafetensorsFile& file, int64_t width, int32_t vocab) {
-  const TensorSpan* const aux = file.Find("aux");
-  const TensorSpan* const tokens = file.Find("tokens");
-  if (aux == nullptr || tokens == nullptr || aux->shape.size() != 2 || aux->shape[1] != width ||
-      tokens->type != TensorType::kI32 || tokens->shape != std::vector<int64_t>{aux->shape[0]} ||
-      tokens->shape[0] < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.path(), " holds aux ", aux ? aux->Describe() : "missing", " and tokens ",
-                     tokens ? tokens->Describe() : "missing", "; expected aux [rows, ", width,
-                     "] and tokens I32 [rows], at least one row; record them again"));
-  }
-  const std::map<TensorType, DType> types = {{TensorType::kF32, DType::kF32},
-                                             {TensorType::kF16, DType::kF16},
-                                             {TensorType::kBF16, DType::kBF16}};
-  const auto type = types.find(aux->type);
-  if (type == types.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(file.path(), " holds aux ", aux->Describe(),
-                                                   "; expected F32, F16 or BF16; convert it"));
-  }
-  Recording recording;
-  recording.tokens.resize(tokens->shape[0]);
-  std::memcpy(recording.tokens.data(), tokens->bytes.data(), tokens->bytes.size());
-  for (const int32_t token : recording.tokens) {
-    if (token < 0 || token >= vocab) {
-      return absl::InvalidArgumentError(absl::StrCat(file.path(), " holds token ", token,
-                                                     "; expected 0..", vocab - 1,
-                                                     "; give the target that was recorded"));
+// Drafts the tree one level after the other. Returns its nodes in the order in which they came.
+absl::StatusOr<std::vector<size_t>> DraftLevels(Drafter& drafter, const DraftTree& tree) {
+  std::vector<size_t> order;
+  std::vector<int32_t> row_of(tree.tokens.size() + 1, -1);  // of each node; the root has none
+  std::vector<int32_t> depth_of(tree.tokens.size() + 1, 0);
+  for (size_t i = 0; i < tree.tokens.size(); ++i) depth_of[i + 1] = depth_of[tree.parents[i]] + 1;
+  for (int32_t depth = 1; order.size() < tree.tokens.size(); ++depth) {
+    std::vector<int32_t> tokens, parents;
+    for (size_t i = 0; i < tree.tokens.size(); ++i) {
+      if (depth_of[i + 1] != depth) continue;
+      row_of[i + 1] = drafter.drafted() + static_cast<int32_t>(tokens.size());
+      tokens.push_back(tree.tokens[i]);
+      parents.push_back(row_of[tree.parents[i]]);
+      order.push_back(i);
     }
+    AERIE_RETURN_IF_ERROR(drafter.Draft(tokens, parents).status());
   }
-  AERIE_ASSIGN_OR_RETURN(recording.aux,
-                         HiddenRows::Create(type->second, aux->shape[0], width, aux->bytes));
-  return recording;
+  return order;
 }
 
 absl::Status Run(const Flags& flags) {
@@ -84,30 +129,31 @@ absl::Status Run(const Flags& flags) {
   SetLogitsTap(*model, [&logits](size_t, absl::Span<const float> row) {
     logits.insert(logits.end(), row.begin(), row.end());
   });
-  AERIE_ASSIGN_OR_RETURN(const SlotId slot, model->OpenSlot());
-  std::vector<int32_t> drafted;
-  constexpr int64_t kRowsPerPass = 512;
   const auto rows = static_cast<int64_t>(recording.tokens.size());
-  for (int64_t first = 0; first < rows; first += kRowsPerPass) {
-    const int64_t count = std::min(kRowsPerPass, rows - first);
-    const StepSequence extend{slot, first, absl::MakeSpan(recording.tokens).subspan(first, count),
-                              recording.aux.Slice(first, count),
-                              /*wants_output=*/first + count == rows};
-    AERIE_ASSIGN_OR_RETURN(const auto outputs, model->Step({&extend, 1}, 1));
-    if (extend.wants_output) drafted.push_back(outputs[0].top[0].token);
-  }
+  AERIE_ASSIGN_OR_RETURN(Drafter drafter,
+                         Drafter::Create(*model, rows + flags.k + recording.tree.size()));
+  std::vector<int32_t> drafted(1);
+  AERIE_ASSIGN_OR_RETURN(drafted[0], drafter.Extend(recording));
   while (static_cast<int32_t>(drafted.size()) < flags.k) {
-    const int32_t token = drafted.back();
-    const StepSequence draft{
-        slot, model->SlotLength(slot), {&token, 1}, HiddenRows(), /*wants_output=*/true};
-    AERIE_ASSIGN_OR_RETURN(const auto outputs, model->Step({&draft, 1}, 1));
-    drafted.push_back(outputs[0].top[0].token);
+    const int32_t parent = drafter.drafted() - 1;
+    AERIE_ASSIGN_OR_RETURN(const int32_t token, drafter.Draft({&drafted.back(), 1}, {&parent, 1}));
+    drafted.push_back(token);
   }
-  const std::string bytes = Safetensors({
+  std::vector<TensorToWrite> written = {
       {"logits", "F32", {flags.k, spec.draft_vocab_size}, BytesOf(logits)},
       {"tokens", "I32", {flags.k}, BytesOf(drafted)},
-  });
-  if (!WriteFile(flags.output, bytes)) {
+  };
+  if (!recording.tree.empty()) {
+    logits.clear();
+    AERIE_ASSIGN_OR_RETURN(const std::vector<size_t> order, DraftLevels(drafter, recording.tree));
+    const auto vocab = static_cast<size_t>(spec.draft_vocab_size);
+    std::vector<float> by_node(logits.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      std::copy_n(logits.begin() + i * vocab, vocab, by_node.begin() + order[i] * vocab);
+    written.push_back(
+        {"tree_logits", "F32", {recording.tree.size(), spec.draft_vocab_size}, BytesOf(by_node)});
+  }
+  if (!WriteFile(flags.output, Safetensors(written))) {
     return absl::PermissionDeniedError(absl::StrCat(
         "cannot write ", flags.output, "; expected a place for a file; check the path"));
   }

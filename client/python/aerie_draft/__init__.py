@@ -4,6 +4,7 @@
 server comes and goes; `aerie_draft.transformers` (an extra) runs a Hugging Face model on top.
 """
 
+from aerie_draft.availability import Availability
 from aerie_draft.client import DraftClient
 from aerie_draft.dtypes import DType, bf16_to_float, encode_rows, float_to_bf16
 from aerie_draft.errors import (
@@ -19,7 +20,16 @@ from aerie_draft.errors import (
     SessionUnknown,
     Unavailable,
 )
-from aerie_draft.sequence import Availability, DraftedSequence
+from aerie_draft.options import (
+    Fork,
+    KChoice,
+    ProposalProbs,
+    Sampling,
+    SessionOptions,
+    TreeShape,
+    VerifyCost,
+)
+from aerie_draft.sequence import DraftedSequence, OnLoss
 from aerie_draft.session import DraftSession
 from aerie_draft.values import (
     AcceptanceRecord,
@@ -28,6 +38,7 @@ from aerie_draft.values import (
     Limits,
     Manifest,
     Proposal,
+    ProposalDistribution,
     ServerInfo,
     Setting,
 )
@@ -55,20 +66,29 @@ __all__ = [
     "DrafterInfo",
     "FINAL_NORM",
     "FieldMismatch",
+    "Fork",
     "InvalidRequest",
+    "KChoice",
     "LayerIdConvention",
     "Limits",
     "Manifest",
     "ManifestMismatch",
+    "OnLoss",
     "Overloaded",
     "Overtaken",
     "Proposal",
+    "ProposalDistribution",
+    "ProposalProbs",
     "ProtocolMismatch",
     "ResyncNeeded",
+    "Sampling",
     "ServerInfo",
+    "SessionOptions",
     "SessionUnknown",
     "Setting",
+    "TreeShape",
     "Unavailable",
+    "VerifyCost",
     "bf16_to_float",
     "boundaries_from_layer_ids",
     "captures_at",

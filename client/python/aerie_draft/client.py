@@ -16,6 +16,7 @@ import numpy as np
 from aerie_draft import codec
 from aerie_draft._proto import draft_pb2
 from aerie_draft.errors import ProtocolMismatch
+from aerie_draft.options import Fork, SessionOptions
 from aerie_draft.session import Deadline, DraftSession, rows_as_bytes
 from aerie_draft.transport import StreamTransport, UnaryTransport
 from aerie_draft.values import Manifest, Proposal, ServerInfo
@@ -105,17 +106,34 @@ class DraftClient:
             self._info = info
         return info
 
-    def open(
-        self, manifest: Manifest, max_k: int | None = None, timeout: float | None = None
+    def open_session(
+        self,
+        manifest: Manifest,
+        options: SessionOptions = SessionOptions(),
+        *,
+        fork: Fork | None = None,
+        start: int = 0,
+        client: str = "",
+        timeout: float | None = None,
     ) -> DraftSession:
-        """Opens a session. ManifestMismatch if the manifest does not fit the drafter."""
+        """Opens a session.
+
+        ManifestMismatch if the manifest does not fit the drafter; InvalidRequest if options
+        contradict each other or the server's limits; SessionUnknown if there is none to fork.
+
+        Args:
+            options: How the session is to be drafted for.
+            fork: Begins with rows of another session, whose memory is shared.
+            start: The first row that will be sent, when the states before it were never computed.
+                Drafts are made without those rows, which costs acceptance at the beginning. At
+                most one of `fork` and `start`.
+            client: Whose quota and share of the server the session belongs to.
+        """
         deadline = Deadline(self.timeout if timeout is None else timeout)
-        request = draft_pb2.OpenSessionRequest(manifest=codec.manifest_message(manifest))
-        if max_k is not None:
-            request.options.max_k = max_k
+        request = codec.open_message(manifest, options, fork, start, client)
         rows_per_call = self._rows_per_call(manifest, deadline)
         response = self._transport.open_session(request, deadline.left())
-        return DraftSession(
+        session = DraftSession(
             self._transport,
             manifest,
             response,
@@ -124,6 +142,14 @@ class DraftClient:
             retries=self._retries,
             on_lost=self._forget_info,
         )
+        if _kind(session.options) != _kind(options):
+            session.close()
+            raise ProtocolMismatch(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                f"the server says that it drafts with {session.options}; expected {options}; "
+                "update the server, or ask for what it has",
+            )
+        return session
 
     def draft_once(
         self,
@@ -161,3 +187,9 @@ class DraftClient:
                 "for at least one row; raise the message limit of the client or the server"
             )
         return min(rows, limits.max_rows_per_call or rows)
+
+
+def _kind(options: SessionOptions) -> tuple:
+    """What must come back as it was asked for; sizes may come back smaller."""
+    probs = options.sampling and options.sampling.proposal_probs
+    return options.tree, probs, options.ancestor_mask, options.links, options.adaptive_k

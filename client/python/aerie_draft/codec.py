@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import grpc
+import numpy as np
+
 from aerie_draft._proto import draft_pb2
 from aerie_draft.dtypes import DType
+from aerie_draft.errors import AerieError
+from aerie_draft.options import (
+    Fork,
+    KChoice,
+    ProposalProbs,
+    Sampling,
+    SessionOptions,
+    TreeShape,
+    VerifyCost,
+)
 from aerie_draft.values import (
     AcceptanceRecord,
     DrafterInfo,
@@ -11,6 +24,7 @@ from aerie_draft.values import (
     Limits,
     Manifest,
     Proposal,
+    ProposalDistribution,
     ServerInfo,
     Setting,
 )
@@ -31,8 +45,61 @@ def manifest_message(manifest: Manifest) -> draft_pb2.Manifest:
     return message
 
 
+def open_message(
+    manifest: Manifest, options: SessionOptions, fork: Fork | None, start: int, client: str
+) -> draft_pb2.OpenSessionRequest:
+    message = draft_pb2.OpenSessionRequest(
+        manifest=manifest_message(manifest), start=start, client=client
+    )
+    if fork is not None:
+        message.fork.session_id = fork.session_id
+        message.fork.length = fork.length
+    if options.max_k:
+        message.options.max_k = options.max_k
+    if options.tree is not None:
+        message.options.tree.depth = options.tree.depth
+        message.options.tree.top_k = options.tree.top_k
+        message.options.tree.total_tokens = options.tree.total_tokens
+    if options.sampling is not None:
+        message.options.sampling.temperature = options.sampling.temperature
+        message.options.sampling.top_m = options.sampling.top_m
+        message.options.sampling.seed = options.sampling.seed
+        message.options.sampling.proposal_probs = options.sampling.proposal_probs.value
+    message.options.extras.ancestor_mask = options.ancestor_mask
+    message.options.extras.links = options.links
+    message.options.adaptive_k = options.adaptive_k
+    return message
+
+
+def options_value(message: draft_pb2.SessionOptions) -> SessionOptions:
+    tree = sampling = None
+    if message.HasField("tree"):
+        tree = TreeShape(message.tree.depth, message.tree.top_k, message.tree.total_tokens)
+    if message.HasField("sampling"):
+        sampling = Sampling(
+            temperature=message.sampling.temperature,
+            top_m=message.sampling.top_m,
+            seed=message.sampling.seed,
+            proposal_probs=ProposalProbs(message.sampling.proposal_probs),
+        )
+    return SessionOptions(
+        max_k=message.max_k,
+        tree=tree,
+        sampling=sampling,
+        ancestor_mask=message.extras.ancestor_mask,
+        links=message.extras.links,
+        adaptive_k=message.adaptive_k,
+    )
+
+
 def draft_message(
-    base_length: int, tokens, rows: bytes, dtype: DType, k: int, accepted: int | None
+    base_length: int,
+    tokens,
+    rows: bytes,
+    dtype: DType,
+    k: int,
+    accepted: int | None,
+    verify_cost: VerifyCost | None = None,
 ) -> draft_pb2.DraftRequest:
     """A request without its sequence and number, which the session adds."""
     message = draft_pb2.DraftRequest(base_length=base_length, token_ids=tokens, k=k)
@@ -40,16 +107,22 @@ def draft_message(
     message.hidden_states.data = rows
     if accepted is not None:
         message.accepted = accepted
+    if verify_cost is not None:
+        nanos = round(verify_cost.seconds * 1e9)
+        message.verify_cost.time.seconds, message.verify_cost.time.nanos = divmod(nanos, 10**9)
+        message.verify_cost.draft_tokens = verify_cost.draft_tokens
     return message
 
 
 def proposal_value(
     message: draft_pb2.DraftResponse, accepted: int | None, round_trip: float, calls: int
 ) -> Proposal:
+    tree = message.tree
     return Proposal(
-        tokens=tuple(message.tree.token_ids),
-        parents=tuple(message.tree.parents),
-        log_probs=tuple(message.tree.log_probs),
+        tokens=tuple(tree.token_ids),
+        parents=tuple(tree.parents),
+        log_probs=tuple(tree.log_probs),
+        positions=tuple(tree.positions),
         length=message.length,
         accepted=accepted,
         no_draft_reason=_enum_name(draft_pb2.NoDraftReason, message.no_draft_reason),
@@ -62,6 +135,48 @@ def proposal_value(
         ),
         round_trip=round_trip,
         calls=calls,
+        chosen_probs=tuple(tree.chosen_probs),
+        distributions={d.node: _distribution_value(d) for d in tree.distributions},
+        ancestor_mask=_mask_value(tree.ancestor_mask, len(tree.token_ids) + 1),
+        first_child=tuple(tree.first_child),
+        next_sibling=tuple(tree.next_sibling),
+        k_choice=_k_choice_value(message),
+    )
+
+
+def _distribution_value(message: draft_pb2.ProposalDistribution) -> ProposalDistribution:
+    return ProposalDistribution(
+        node=message.node,
+        tokens=np.array(message.token_ids, np.int64),
+        probs=np.array(message.probs, np.float32),
+    )
+
+
+def _mask_value(data: bytes, nodes: int) -> np.ndarray | None:
+    """Rows of bits, lowest bit of a byte first, each row padded to whole bytes."""
+    if not data:
+        return None
+    row_bytes = (nodes + 7) // 8
+    if len(data) != nodes * row_bytes:
+        raise AerieError(
+            grpc.StatusCode.INTERNAL,
+            f"the ancestor mask of {nodes} nodes has {len(data)} bytes; expected "
+            f"{nodes * row_bytes}; client and server do not fit, compare versions",
+        )
+    words = np.frombuffer(data, np.uint8).reshape(nodes, row_bytes)
+    return np.unpackbits(words, axis=1, bitorder="little")[:, :nodes].astype(bool)
+
+
+def _k_choice_value(message: draft_pb2.DraftResponse) -> KChoice | None:
+    if not message.HasField("k_choice"):
+        return None
+    choice = message.k_choice
+    return KChoice(
+        k=choice.k,
+        expected_tokens=choice.expected_tokens,
+        draft_seconds=seconds(choice.draft_time),
+        verify_seconds=seconds(choice.verify_time),
+        exploring=choice.exploring,
     )
 
 
@@ -74,6 +189,7 @@ def acceptance_value(message: draft_pb2.AcceptanceRecord) -> AcceptanceRecord:
         spec_tokens=message.num_spec_tokens,
         completion_tokens=message.completion_tokens,
         unreported_drafts=message.unreported_drafts,
+        depth_histogram=tuple(message.depth_histogram),
     )
 
 
@@ -91,6 +207,10 @@ def server_info_value(message: draft_pb2.GetServerInfoResponse) -> ServerInfo:
             max_sessions=limits.max_sessions,
             max_context=limits.max_context,
             session_lease=seconds(limits.session_lease),
+            kv_memory_bytes=limits.kv_memory_bytes,
+            kv_bytes_per_row=limits.kv_bytes_per_row,
+            draft_window=limits.draft_window,
+            draft_sink=limits.draft_sink,
         ),
         # A newer server may know types that this client does not.
         dtypes=tuple(d for d in DType if d.value in message.dtypes),

@@ -1,21 +1,22 @@
 """Keeps one sequence drafted for, whatever happens to the server.
 
 A worker must never fail because its drafter did: every trouble that waiting or resending cures ends
-in "no draft this round", and the sequence catches up by itself. To be able to, it keeps all rows of
-the sequence: a server that restarted has none and is sent them from row 0. Only what no waiting
-cures is raised: a manifest that does not fit, or a call that contradicts itself.
+in "no draft this round", and the sequence catches up by itself. A server that restarted, or made
+room for busier sessions, has lost its rows; what is done then is the worker's choice (`OnLoss`),
+and whatever is done is counted in `Availability` and logged. Only what no waiting cures is raised:
+a manifest that does not fit, options that contradict each other, a call that does.
 """
 
 from __future__ import annotations
 
-import collections
-import threading
-import time
-from collections.abc import Callable, Sequence
+import enum
+import logging
+from collections.abc import Sequence
 
 import grpc
 import numpy as np
 
+from aerie_draft.availability import Availability
 from aerie_draft.client import DraftClient
 from aerie_draft.dtypes import encode_rows
 from aerie_draft.errors import (
@@ -27,57 +28,40 @@ from aerie_draft.errors import (
     SessionUnknown,
     Unavailable,
 )
+from aerie_draft.options import SessionOptions, VerifyCost
+from aerie_draft.row_store import RowStore
 from aerie_draft.session import DraftSession
-from aerie_draft.values import AcceptanceRecord, Manifest, Proposal, common_prefix
+from aerie_draft.values import AcceptanceRecord, Manifest, Proposal
 
+_LOG = logging.getLogger("aerie_draft")
 # A resend can itself be told to resend (the session's lease may run out between two calls), but a
 # server that never has enough is broken and treated as down.
 _MOST_TRIES = 4
 
 
-class Availability:
-    """Whether to ask the server at all. Shared by all sequences of a worker. Any thread.
+class OnLoss(enum.Enum):
+    """What a sequence does about rows that the server has lost."""
 
-    After a failure nobody asks for a while, so that a dead server costs its time-out once and not
-    once a round; the wait doubles from `first_wait` up to `longest_wait` seconds.
-    """
-
-    def __init__(
-        self,
-        first_wait: float = 0.25,
-        longest_wait: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
-    ):
-        self._first_wait = first_wait
-        self._longest_wait = longest_wait
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._wait = first_wait
-        self._ask_after = -float("inf")
-        # By exception name: how often the server failed us.
-        self.failures: collections.Counter[str] = collections.Counter()
-
-    def ready(self) -> bool:
-        with self._lock:
-            return self._clock() >= self._ask_after
-
-    def failed(self, error: AerieError) -> None:
-        with self._lock:
-            wait = getattr(error, "retry_after", None)
-            if wait is None:
-                wait, self._wait = self._wait, min(2 * self._wait, self._longest_wait)
-            self._ask_after = self._clock() + wait
-            self.failures[type(error).__name__] += 1
-
-    def succeeded(self) -> None:
-        with self._lock:
-            self._wait = self._first_wait
+    # Sends them again. So the worker keeps all rows of the sequence.
+    RESEND = "resend"
+    # Keeps the newest `keep_rows` rows and those that the server lacks, and opens a new session
+    # that starts at the first of them. Drafts go on without the rows before it, which costs
+    # acceptance until enough new ones have come.
+    REOPEN = "reopen"
 
 
 class DraftedSequence:
     """One sequence of a target worker. One thread at a time.
 
     For each round: commit() what the target kept, then propose(); at the end finish().
+
+    Args:
+        options: How the sequence is to be drafted for.
+        start: The first row that will be committed, when the target never computed those before.
+        client_name: Whose quota and share of the server the sequence belongs to.
+        on_loss: What to do about rows that the server has lost.
+        keep_rows: With OnLoss.REOPEN, the newest rows that are kept to be sent again; 1 or more.
+        timeout: Seconds that one round may wait for the server; None: the client's.
     """
 
     def __init__(
@@ -85,27 +69,41 @@ class DraftedSequence:
         client: DraftClient,
         manifest: Manifest,
         availability: Availability,
-        max_k: int | None = None,
+        options: SessionOptions = SessionOptions(),
+        *,
+        start: int = 0,
+        client_name: str = "",
+        on_loss: OnLoss = OnLoss.RESEND,
+        keep_rows: int = 256,
         timeout: float | None = None,
     ):
+        if keep_rows < 1:
+            raise ValueError(
+                f"keep_rows is {keep_rows}; expected 1 or more, since a draft starts from the "
+                "newest row; give the rows that may be sent again"
+            )
         self._client = client
         self._manifest = manifest
         self._availability = availability
-        self._max_k = max_k
+        self._options = options
+        self._client_name = client_name
+        self._on_loss = on_loss
+        self._keep_rows = keep_rows
         self._timeout = timeout
         self._session: DraftSession | None = None
-        self._tokens: list[int] = []  # of each row the token that follows its state
-        self._rows: list[np.ndarray] = []  # encoded, in pieces as they came
-        self._held = 0  # rows that the server is believed to hold
-        self._proposed: tuple[int, tuple[int, ...]] | None = None  # at how many rows, and what
+        self._rows = RowStore(start, manifest.row_width, manifest.dtype.storage)
+        self._origin = start  # the first row of the session
+        self._held = start  # rows before it are believed to be held by the server, or in the hole
+        self._proposed: tuple[int, Proposal] | None = None  # at how many rows, and what
         self._full = False  # at the server's max_context
         self.missed = 0  # rounds that went without a draft because of the server
         self.resyncs = 0  # times that rows were sent again, or a session was opened again
+        self.holes = 0  # of these, the times that drafts went on without rows that were let go
 
     @property
     def length(self) -> int:
-        """Rows committed so far, sent or not."""
-        return len(self._tokens)
+        """Rows committed so far, sent or not, with those before `start`."""
+        return self._rows.end
 
     def commit(self, tokens: Sequence[int], rows: np.ndarray) -> None:
         """Adds rows: states of the next positions, and the token after each. Sends nothing."""
@@ -115,10 +113,9 @@ class DraftedSequence:
                 f"hidden states have shape {list(encoded.shape)}; expected "
                 f"[{len(tokens)}, {self._manifest.row_width}], one row a token; correct the capture"
             )
-        self._tokens.extend(int(t) for t in tokens)
-        self._rows.append(encoded)
+        self._rows.append(tokens, encoded)
 
-    def propose(self, k: int) -> Proposal | None:
+    def propose(self, k: int, verify_cost: VerifyCost | None = None) -> Proposal | None:
         """Sends what the server lacks and asks for k tokens.
 
         None: decode alone, since there is no server or the sequence is too long for it.
@@ -130,31 +127,17 @@ class DraftedSequence:
             return None
         for _ in range(_MOST_TRIES):
             try:
-                if self._session is None:
-                    self._session = self._client.open(self._manifest, self._max_k, self._timeout)
-                    self._held, self._proposed = 0, None
-                proposal = self._session.draft(
-                    self._held,
-                    self._tokens[self._held :],
-                    self._rows_from(self._held),
-                    k,
-                    accepted=self._accepted(self._tokens),
-                    timeout=self._timeout,
-                )
+                proposal = self._draft(k, verify_cost)
             except ResyncNeeded as error:
-                self._held, self._proposed = error.resend_from, None
-                self.resyncs += 1
-            except (SessionUnknown, Overtaken):
+                self._resend(error)
+            except (SessionUnknown, Overtaken) as error:
                 self._session = None
-                self.resyncs += 1
+                self._reopen(error)
             except (Unavailable, Overloaded, DeadlineExceeded) as error:
                 return self._give_up(error)
             else:
                 self._availability.succeeded()
-                self._held = proposal.length
-                self._proposed = (self._held, proposal.tokens) if proposal.tokens else None
-                # Asking on would send the same rows again, ever more of them.
-                self._full = proposal.no_draft_reason == "CONTEXT_LIMIT"
+                self._took(proposal)
                 return proposal
         return self._give_up(
             Unavailable(
@@ -173,30 +156,83 @@ class DraftedSequence:
         if session is None:
             return None
         try:
-            return session.close([*self._tokens[self._held :], *final_tokens], self._timeout)
+            return session.close(
+                [*self._rows.tokens_from(self._held), *final_tokens], self._timeout
+            )
         except AerieError as error:
             if not isinstance(error, SessionUnknown):
                 self._availability.failed(error)
             return None
 
-    def _accepted(self, tokens: list[int]) -> int | None:
+    def _draft(self, k: int, verify_cost: VerifyCost | None) -> Proposal:
+        if self._session is None:
+            self._session = self._client.open_session(
+                self._manifest,
+                self._options,
+                start=self._origin,
+                client=self._client_name,
+                timeout=self._timeout,
+            )
+            self._held, self._proposed = self._origin, None
+        return self._session.draft(
+            self._held,
+            self._rows.tokens_from(self._held),
+            self._rows.rows_from(self._held),
+            k,
+            accepted=self._accepted(),
+            verify_cost=verify_cost,
+            timeout=self._timeout,
+        )
+
+    def _took(self, proposal: Proposal) -> None:
+        self._held = proposal.length
+        self._proposed = (self._held, proposal) if proposal.tokens else None
+        # Asking on would send the same rows again, ever more of them.
+        self._full = proposal.no_draft_reason == "CONTEXT_LIMIT"
+        if self._on_loss is OnLoss.REOPEN:
+            self._rows.let_go_before(min(self._held, self._rows.end - self._keep_rows))
+
+    def _resend(self, error: ResyncNeeded) -> None:
+        """The session stands, but lacks rows."""
+        if error.resend_from < self._rows.first:
+            # They are gone here as well. The session that lacks them is of no more use.
+            session, self._session = self._session, None
+            try:
+                session.close(timeout=self._timeout)
+            except AerieError as trouble:
+                _LOG.info("a session that lost its rows could not be closed: %s", trouble)
+            self._reopen(error)
+            return
+        self._held, self._proposed = error.resend_from, None
+        self._note_loss(error, "resent")
+
+    def _reopen(self, error: AerieError) -> None:
+        """The session is gone; the next one starts at the first row that is still held."""
+        self._proposed = None
+        if self._rows.first == self._origin:
+            self._note_loss(error, "reopened")
+            return
+        self._origin = self._rows.first
+        self.holes += 1
+        self._note_loss(error, "reopened with a hole")
+
+    def _note_loss(self, error: AerieError, remedy: str) -> None:
+        self.resyncs += 1
+        self._availability.lost(error.reason, remedy)
+        _LOG.warning(
+            "the draft server lost rows of a sequence of %d (%s): %s; its rows begin at %d",
+            self.length,
+            error.reason,
+            remedy,
+            self._origin,
+        )
+
+    def _accepted(self) -> int | None:
         """Of the last proposal, as far as tokens are known."""
         if self._proposed is None:
             return None
-        at, proposed = self._proposed
-        return common_prefix(proposed, tokens[at:])
-
-    def _rows_from(self, first: int) -> np.ndarray:
-        # Nearly always the newest piece alone; all of them after a restart.
-        pieces, missing = [], len(self._tokens) - first
-        for piece in reversed(self._rows):
-            if missing <= 0:
-                break
-            pieces.append(piece[max(0, len(piece) - missing) :])
-            missing -= len(pieces[-1])
-        if not pieces:
-            return np.empty((0, self._manifest.row_width), self._manifest.dtype.storage)
-        return np.concatenate(pieces[::-1])
+        at, proposal = self._proposed
+        return proposal.accepted_by(self._rows.tokens_from(at))
 
     def _give_up(self, error: AerieError) -> None:
         self._availability.failed(error)

@@ -16,6 +16,7 @@ from aerie_draft import codec
 from aerie_draft._proto import draft_pb2
 from aerie_draft.dtypes import encode_rows
 from aerie_draft.errors import DeadlineExceeded, Unavailable
+from aerie_draft.options import SessionOptions, VerifyCost
 from aerie_draft.values import AcceptanceRecord, Manifest, Proposal
 
 
@@ -35,11 +36,13 @@ class DraftSession:
     ):
         """`on_lost` is called when the server cannot be reached any more."""
         self.session_id: str = opened.session_id
-        self.max_k: int = opened.options.max_k
+        self.options: SessionOptions = codec.options_value(opened.options)  # in force
         self.lease: float = codec.seconds(opened.lease)
         self.manifest = manifest
         self.rows_per_call = rows_per_call
-        self.length = 0  # rows that the server is known to hold
+        # Rows that the server is known to hold; at first those that it began with, a fork's or
+        # the ones before its start.
+        self.length: int = opened.length
         self._transport = transport
         self._timeout = timeout
         self._retries = retries
@@ -53,6 +56,7 @@ class DraftSession:
         rows: np.ndarray | bytes,
         k: int,
         accepted: int | None = None,
+        verify_cost: VerifyCost | None = None,
         timeout: float | None = None,
     ) -> Proposal:
         """Commits rows, then asks for k tokens that may follow.
@@ -63,9 +67,10 @@ class DraftSession:
             token_ids: Of each row the token that follows its state.
             rows: [len(token_ids), row_width] states, converted to the manifest's dtype; or bytes,
                 already as the wire wants them.
-            k: Tokens to propose; 0 commits only.
+            k: Tokens to propose, of a tree at most so many of its nodes; 0 commits only.
             accepted: What the caller counted as kept of the last proposal. The server finds it by
                 itself; a difference shows in its metrics.
+            verify_cost: What the last verification took, for a session with adaptive_k.
         """
         started = time.perf_counter()
         deadline = Deadline(self._timeout if timeout is None else timeout)
@@ -82,6 +87,7 @@ class DraftSession:
                 self.manifest.dtype,
                 k if end == count else 0,
                 accepted if first == 0 else None,
+                verify_cost if end == count else None,
             )
             response = self._send(request, deadline)
             calls += 1

@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
+
 from aerie_draft.dtypes import DType
+from aerie_draft.options import KChoice
 from aerie_draft.wiring import Capture
 
 
@@ -62,6 +65,10 @@ class Limits:
     max_sessions: int
     max_context: int
     session_lease: float  # seconds
+    kv_memory_bytes: int = 0  # draft KV of all sessions together
+    kv_bytes_per_row: int = 0
+    draft_window: int = 0  # rows that a draft looks back on beside the first draft_sink; 0: all
+    draft_sink: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,13 +104,27 @@ class DraftTiming:
     total: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
+class ProposalDistribution:
+    """What the children of a node were drawn from; tokens that are not in it had probability 0."""
+
+    node: int  # 0: the root
+    tokens: np.ndarray  # int64 target ids, likeliest first
+    probs: np.ndarray  # float32, sum to 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Proposal:
-    """What the drafter proposes to follow the committed tokens."""
+    """What the drafter proposes to follow the committed tokens: a chain, or a tree.
+
+    Node 0 is the root, the last committed token, which is not repeated here; node i is
+    tokens[i - 1]. So lists by node, where they are given, are one longer than lists by token.
+    """
 
     tokens: tuple[int, ...]  # target ids
     parents: tuple[int, ...]  # node number of each token's parent; a chain has 0, 1, 2, ...
     log_probs: tuple[float, ...]  # natural log, over the draft vocabulary
+    positions: tuple[int, ...]  # in the sequence, of each token: the root's plus its depth
     length: int  # rows that the session holds now
     accepted: int | None  # of the previous proposal; None when there was none to judge
     no_draft_reason: str  # why there are fewer than k tokens, e.g. CONTEXT_LIMIT; empty otherwise
@@ -111,6 +132,35 @@ class Proposal:
     timing: DraftTiming
     round_trip: float  # seconds from the first byte sent to the answer, seen from here
     calls: int  # wire calls that the rows took
+    # With ProposalProbs.CHOSEN or TOP_M: of each token the probability with which it was drawn.
+    chosen_probs: tuple[float, ...] = ()
+    # With TOP_M, by node: of every node that has children.
+    distributions: dict[int, ProposalDistribution] = dataclasses.field(default_factory=dict)
+    # With SessionOptions.ancestor_mask, bool [nodes, nodes]: [a, b] when b is a or an ancestor of a.
+    ancestor_mask: np.ndarray | None = None
+    # With SessionOptions.links, by node, -1: none.
+    first_child: tuple[int, ...] = ()
+    next_sibling: tuple[int, ...] = ()
+    k_choice: KChoice | None = None  # with SessionOptions.adaptive_k
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Of each token its level; 1 for the root's children."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(1 if parent == 0 else depths[parent - 1] + 1)
+        return tuple(depths)
+
+    def accepted_by(self, continuation: Sequence[int]) -> int:
+        """How many tokens of the path that the target took are in here."""
+        node = accepted = 0
+        for i, (token, parent) in enumerate(zip(self.tokens, self.parents)):
+            if accepted == len(continuation):
+                break
+            # Parents precede children, so one scan finds each next node of the path.
+            if parent == node and token == continuation[accepted]:
+                node, accepted = i + 1, accepted + 1
+        return accepted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +174,9 @@ class AcceptanceRecord:
     spec_tokens: int  # largest k proposed
     completion_tokens: int  # committed after the first proposal, bonus included
     unreported_drafts: int  # proposals whose outcome never came
+    # [d]: judged proposals of d levels, which of a chain is its tokens. With acceptance_histogram
+    # it tells acceptance by position.
+    depth_histogram: tuple[int, ...] = ()
 
     @property
     def mean_accept_length(self) -> float:

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <atomic>
 
 #include "common/error_detail.h"
@@ -79,6 +81,46 @@ TEST_P(LoadTestTest, AgreesWithTheServerToTheUnitWhateverIsAccepted) {
   EXPECT_EQ(whole.committed_tokens, 210 + whole.acceptance.accepted_tokens());
   EXPECT_EQ(whole.acceptance, report.result.measured.acceptance);
   EXPECT_EQ(ExitCode(report.result), 0);
+}
+
+TEST_P(LoadTestTest, AgreesWithTheServerToTheUnitAboutTrees) {
+  LoadOptions options = Options();
+  options.tree = TreeShape{.depth = 3, .top_k = 2, .total_tokens = 6};
+  options.accept = {1.0, 0.5};
+  options.client = "blue";
+  const Report report = Run(options);
+  EXPECT_EQ(report.result.whole.difference_count, 0)
+      << ::testing::PrintToString(report.result.whole.differences);
+  EXPECT_EQ(report.result.whole.error_count(), 0);
+  const AcceptanceTally& tally = report.result.measured.acceptance;
+  EXPECT_EQ(tally.draft_tokens(), 6 * tally.drafts());
+  EXPECT_EQ(tally.proposed_at().size(), 3u) << "positions are levels";
+  EXPECT_EQ(tally.accepted_at().at(0), tally.drafts());
+  EXPECT_EQ(service_.OpenRequests().at(0).client(), "blue");
+}
+
+TEST_P(LoadTestTest, TellsAdaptiveKWhatVerificationTook) {
+  LoadOptions options = Options();
+  options.adaptive_k = true;
+  options.verify_time = absl::Milliseconds(35);
+  options.requests = 1;
+  const Report report = Run(options);
+  EXPECT_EQ(report.result.whole.difference_count, 0);
+  const auto requests = service_.DraftRequests();
+  EXPECT_FALSE(requests.at(0).has_verify_cost()) << "the prompt follows no verification";
+  EXPECT_EQ(requests.at(1).verify_cost().time().nanos(), 35'000'000);
+  EXPECT_EQ(requests.at(1).verify_cost().draft_tokens(), 2u) << "of four the server drafts two";
+}
+
+TEST_P(LoadTestTest, DrawsItsSessionsFromSeedsOfTheirOwn) {
+  LoadOptions options = Options();
+  options.temperature = 0.5f;
+  options.seed = 100;
+  options.requests = 3;
+  Run(options);
+  std::set<uint64_t> seeds;
+  for (const auto& open : service_.OpenRequests()) seeds.insert(open.options().sampling().seed());
+  EXPECT_THAT(seeds, ::testing::ElementsAre(100, 101, 102));
 }
 
 TEST_P(LoadTestTest, TheSameSeedGivesTheSameSessionsHoweverTheyAreScheduled) {

@@ -55,13 +55,36 @@ TEST(LoadOptionsTest, ReadsEveryFlag) {
   EXPECT_TRUE(o.quiet);
 }
 
+TEST(LoadOptionsTest, ReadsWhatSessionsAskFor) {
+  const CommandLine tree =
+      Parse({"--tree", "5,4,16", "--temperature", "0.5", "--client", "blue", "--seed", "9"});
+  ASSERT_EQ(tree.exit_code, std::nullopt) << tree.text;
+  EXPECT_EQ(tree.options.TokensPerRound(), 16);
+  SessionOptions expected;
+  expected.tree = TreeShape{.depth = 5, .top_k = 4, .total_tokens = 16};
+  expected.temperature = 0.5f;
+  expected.seed = 9;
+  expected.probs = ProposalProbs::kTopM;
+  expected.client = "blue";
+  EXPECT_EQ(tree.options.SessionOptionsOf(), expected);
+
+  const CommandLine adaptive = Parse({"--adaptive-k", "--k", "6", "--verify-time", "35ms"});
+  ASSERT_EQ(adaptive.exit_code, std::nullopt) << adaptive.text;
+  EXPECT_EQ(adaptive.options.TokensPerRound(), 6);
+  EXPECT_TRUE(adaptive.options.SessionOptionsOf().adaptive_k);
+  EXPECT_EQ(adaptive.options.verify_time, absl::Milliseconds(35));
+  EXPECT_EQ(Parse({}).options.SessionOptionsOf(), SessionOptions());
+}
+
 TEST(LoadOptionsTest, HelpTellsEveryFlagTheJsonAndTheExitCodes) {
   const CommandLine line = Parse({"--help"});
   EXPECT_THAT(line.exit_code, Optional(0));
-  for (const char* word :
-       {"--address", "--transport", "--sessions", "--requests", "--duration", "--rounds",
-        "--warmup", "--k", "--prompt-rows", "--dtype", "--accept", "--recording", "--seed",
-        "--deadline", "--json", "--quiet", "latency_seconds", "reconciliation", "Exit code"}) {
+  for (const char* word : {"--address",     "--transport",     "--sessions",     "--requests",
+                           "--duration",    "--rounds",        "--warmup",       "--k",
+                           "--prompt-rows", "--dtype",         "--accept",       "--recording",
+                           "--seed",        "--deadline",      "--json",         "--quiet",
+                           "--tree",        "--temperature",   "--adaptive-k",   "--verify-time",
+                           "--client",      "latency_seconds", "reconciliation", "Exit code"}) {
     EXPECT_THAT(line.text, HasSubstr(word));
   }
 }
@@ -109,6 +132,15 @@ INSTANTIATE_TEST_SUITE_P(
         {"NoPrompt", {"--prompt-rows", "0"}, "--prompt-rows", "0"},
         {"NoRounds", {"--rounds", "0"}, "--rounds", "0"},
         {"AcceptWithARecording", {"--recording", "d", "--accept", "1"}, "--accept", "--recording"},
+        {"HalfATree", {"--tree", "5,4"}, "--tree", "5,4"},
+        {"TreeOfWords", {"--tree", "5,four,16"}, "--tree", "5,four,16"},
+        {"TreeOfWidthOne", {"--tree", "5,1,5"}, "--tree", "options.tree.top_k is 1"},
+        {"TreeAndK", {"--tree", "5,4,16", "--k", "3"}, "--k", "--tree"},
+        {"AdaptiveTree", {"--tree", "5,4,16", "--adaptive-k"}, "--adaptive-k", "options.tree"},
+        {"NegativeTemperature", {"--temperature=-1"}, "--temperature", "-1"},
+        {"LongClient", {"--client", std::string(65, 'c')}, "--client", "65 bytes"},
+        {"VerifyTimeForNobody", {"--verify-time", "5ms"}, "--verify-time", "--adaptive-k"},
+        {"NoVerifyTime", {"--adaptive-k", "--verify-time", "0s"}, "--verify-time", "0"},
         {"LooseWord", {"hello"}, "hello", ""}}),
     [](const auto& test) { return test.param.name; });
 

@@ -61,6 +61,12 @@ TEST_F(ReportTest, WritesAReportOfTheDocumentedFields) {
   EXPECT_EQ(json.at("options").at("dtype"), "bfloat16");
   EXPECT_EQ(json.at("options").at("duration_seconds"), Json());
   EXPECT_EQ(json.at("options").at("transport"), "stream");
+  EXPECT_EQ(json.at("options").at("k"), 4);
+  EXPECT_EQ(json.at("options").at("tree"), Json());
+  EXPECT_EQ(json.at("options").at("temperature"), 0.0);
+  EXPECT_EQ(json.at("options").at("adaptive_k"), false);
+  EXPECT_EQ(json.at("options").at("verify_seconds"), Json());
+  EXPECT_EQ(json.at("options").at("client"), "");
   EXPECT_EQ(json.at("measured").at("rounds"), 200);
   EXPECT_EQ(json.at("measured").at("committed_tokens"), 420);
   EXPECT_GT(json.at("measured").at("rounds_per_second").get<double>(), 0.0);
@@ -87,6 +93,18 @@ TEST_F(ReportTest, WritesAReportOfTheDocumentedFields) {
   EXPECT_EQ(json.at("reconciliation").at("equal"), true);
   EXPECT_EQ(json.at("reconciliation").at("sessions"), 10);
   EXPECT_TRUE(json.at("tester").at("cpu_share").is_number());
+}
+
+TEST_F(ReportTest, JsonSaysWhatTheSessionsAskedFor) {
+  LoadOptions options = Options();
+  options.tree = TreeShape{.depth = 3, .top_k = 2, .total_tokens = 6};
+  options.temperature = 0.5f;
+  options.client = "blue";
+  const Json json = Json::parse(ToJson(Run(options))).at("options");
+  EXPECT_EQ(json.at("k"), 6);
+  EXPECT_EQ(json.at("tree"), (Json{{"depth", 3}, {"top_k", 2}, {"total_tokens", 6}}));
+  EXPECT_EQ(json.at("temperature"), 0.5);
+  EXPECT_EQ(json.at("client"), "blue");
 }
 
 TEST_F(ReportTest, TellsPeopleTheSame) {

@@ -28,6 +28,21 @@ SyntheticOptions SmallOptions(std::vector<double> accept, int64_t prompt_rows = 
   return options;
 }
 
+DraftTree Chain(const std::vector<int32_t>& tokens) {
+  DraftTree chain;
+  for (const int32_t token : tokens) chain.AppendToChain(token, -1.0f);
+  return chain;
+}
+
+// root -> 4, 5; 4 -> 6, 7; 6 -> 8.
+DraftTree SmallTree() {
+  DraftTree tree;
+  tree.tokens = {4, 5, 6, 7, 8};
+  tree.parents = {0, 0, 1, 1, 3};
+  tree.log_probs.assign(5, -1.0f);
+  return tree;
+}
+
 std::vector<int32_t> Copy(absl::Span<const int32_t> tokens) {
   return {tokens.begin(), tokens.end()};
 }
@@ -40,7 +55,7 @@ TEST(SyntheticWorkloadTest, KeepsDraftTokensWithTheGivenProbabilityAtEachPositio
   constexpr int kRounds = 20'000;
   int first = 0, second = 0;
   for (int i = 0; i < kRounds; ++i) {
-    const Verdict verdict = sequence->Verify(draft);
+    const Verdict verdict = sequence->Verify(Chain(draft));
     first += verdict.accepted >= 1;
     second += verdict.accepted >= 2;
     EXPECT_LE(verdict.accepted, 2);
@@ -57,7 +72,7 @@ TEST(SyntheticWorkloadTest, CommitsTheAcceptedTokensAndABonusThatIsNotTheRejecte
   auto sequence = workload.NewSequence(0);
   sequence->Prompt();
   for (int i = 0; i < 100; ++i) {
-    const Verdict verdict = sequence->Verify({1, 0, 1});
+    const Verdict verdict = sequence->Verify(Chain({1, 0, 1}));
     EXPECT_EQ(verdict.accepted, 1);
     EXPECT_THAT(Copy(verdict.committed.tokens), ElementsAre(1, 1));
     EXPECT_EQ(verdict.committed.rows.rows(), 2);
@@ -65,11 +80,34 @@ TEST(SyntheticWorkloadTest, CommitsTheAcceptedTokensAndABonusThatIsNotTheRejecte
   }
 }
 
+TEST(SyntheticWorkloadTest, KeepsAPathOfATreeAndAddsATokenThatWasNotProposedBehindIt) {
+  SyntheticOptions options = SmallOptions({1.0, 1.0, 0.0});
+  options.manifest.vocab_size = 9;
+  const SyntheticWorkload deep(options);
+  options.accept = {0.0};
+  const SyntheticWorkload none(options);
+  auto keeps_two = deep.NewSequence(0);
+  auto keeps_none = none.NewSequence(0);
+  keeps_two->Prompt();
+  keeps_none->Prompt();
+  for (int i = 0; i < 200; ++i) {
+    const Verdict two = keeps_two->Verify(SmallTree());
+    EXPECT_EQ(two.accepted, 2);
+    ASSERT_EQ(two.committed.tokens.size(), 3u);
+    EXPECT_THAT(Copy(two.committed.tokens.first(2)), ElementsAre(4, 6));
+    EXPECT_NE(two.committed.tokens[2], 8);
+    EXPECT_EQ(SmallTree().CountAccepted(two.committed.tokens), 2);
+    const Verdict rejected = keeps_none->Verify(SmallTree());
+    EXPECT_EQ(rejected.accepted, 0);
+    EXPECT_EQ(SmallTree().CountAccepted(rejected.committed.tokens), 0) << "neither 4 nor 5";
+  }
+}
+
 TEST(SyntheticWorkloadTest, CommitsTheBonusAloneWithoutADraft) {
   const SyntheticWorkload workload(SmallOptions({1.0}));
   auto sequence = workload.NewSequence(0);
   sequence->Prompt();
-  const Verdict verdict = sequence->Verify({});
+  const Verdict verdict = sequence->Verify(Chain({}));
   EXPECT_EQ(verdict.accepted, 0);
   EXPECT_EQ(verdict.committed.tokens.size(), 1u);
 }
@@ -89,7 +127,7 @@ TEST(SyntheticWorkloadTest, ReplaysTheRowsThatItGaveOut) {
   std::vector<int32_t> tokens = Copy(prompt.tokens);
   std::string bytes(prompt.rows.bytes());
   for (int i = 0; i < 50; ++i) {
-    const Verdict verdict = sequence->Verify({7, 8, 9});
+    const Verdict verdict = sequence->Verify(Chain({7, 8, 9}));
     tokens.insert(tokens.end(), verdict.committed.tokens.begin(), verdict.committed.tokens.end());
     bytes.append(std::string(verdict.committed.rows.bytes()));
   }
@@ -152,7 +190,7 @@ TEST_F(RecordedSequenceTest, PairsEachRowWithTheTokenThatFollowsIt) {
   const RowBatch prompt = sequence_->Prompt();
   EXPECT_THAT(Copy(prompt.tokens), ElementsAre(51, 52));
   EXPECT_EQ(FirstValue(prompt), 100.0f);
-  const Verdict verdict = sequence_->Verify({53, 99});
+  const Verdict verdict = sequence_->Verify(Chain({53, 99}));
   EXPECT_EQ(verdict.accepted, 1);
   EXPECT_THAT(Copy(verdict.committed.tokens), ElementsAre(53, 54));
   EXPECT_EQ(FirstValue(verdict.committed), 102.0f);
@@ -160,10 +198,11 @@ TEST_F(RecordedSequenceTest, PairsEachRowWithTheTokenThatFollowsIt) {
 
 TEST_F(RecordedSequenceTest, EndsWithTheRecordingAndNeverCountsDraftsBehindIt) {
   sequence_->Prompt();
-  Verdict verdict = sequence_->Verify({53, 54, 55});  // 53 54 55 and the bonus 56 are known now
+  Verdict verdict =
+      sequence_->Verify(Chain({53, 54, 55}));  // 53 54 55 and the bonus 56 are known now
   EXPECT_EQ(verdict.accepted, 3);
   EXPECT_FALSE(verdict.finished);
-  verdict = sequence_->Verify({57, 58, 59});
+  verdict = sequence_->Verify(Chain({57, 58, 59}));
   EXPECT_EQ(verdict.accepted, 1);
   EXPECT_THAT(Copy(verdict.committed.tokens), ElementsAre(57));  // no bonus is recorded
   EXPECT_TRUE(verdict.finished);
@@ -171,7 +210,7 @@ TEST_F(RecordedSequenceTest, EndsWithTheRecordingAndNeverCountsDraftsBehindIt) {
 
 TEST_F(RecordedSequenceTest, TakesTheRecordedTokenWhenNothingWasDrafted) {
   sequence_->Prompt();
-  const Verdict verdict = sequence_->Verify({});
+  const Verdict verdict = sequence_->Verify(Chain({}));
   EXPECT_EQ(verdict.accepted, 0);
   EXPECT_THAT(Copy(verdict.committed.tokens), ElementsAre(53));
 }

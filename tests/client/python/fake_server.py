@@ -12,7 +12,7 @@ from concurrent import futures
 
 import grpc
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
-from fake_session import Session, judge
+from fake_session import as_tree, Session, judge
 
 # Given the tokens of the rows (positions 1 ..) and k, the tokens to propose.
 Drafter = Callable[[Sequence[int], int], Sequence[int]]
@@ -46,7 +46,12 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         self.sessions: dict[str, Session] = {}
         self.closed: list[Session] = []
         self.requests: list[draft_pb2.DraftRequest] = []
+        self.opened: list[draft_pb2.OpenSessionRequest] = []
         self.final_tokens: list[list[int]] = []
+        # Changes the options that an answer says are in force.
+        self.bend_options: Callable[[draft_pb2.SessionOptions], None] = lambda options: None
+        # Adds to an answer what a real server would tell beside the tokens.
+        self.decorate: Callable[[draft_pb2.DraftResponse], None] = lambda response: None
         # Called with each request before it is served; may raise Refusal.
         self.before_draft: Callable[[draft_pb2.DraftRequest], None] = lambda request: None
         # Called after it was served, before the answer leaves.
@@ -80,6 +85,12 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
             self._server.stop(grace=None).wait()
             self._server = None
         self.sessions.clear()
+
+    def evict(self) -> None:
+        """All sessions lose their rows to busier ones."""
+        for session in self.sessions.values():
+            session.tokens, session.rows, session.proposed = [], [], None
+            session.evicted = True
 
     @property
     def address(self) -> str:
@@ -150,13 +161,23 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
                     )
                 ],
             )
-        with self._lock:
-            name = next(self._names)
-            self.sessions[name] = Session(
-                len(captured) * request.manifest.hidden_size, request.manifest.dtype
-            )
-        response = draft_pb2.OpenSessionResponse(session_id=name)
+        session = Session(
+            len(captured) * request.manifest.hidden_size, request.manifest.dtype, request.start
+        )
+        if request.HasField("fork"):
+            parent = self._session(request.fork.session_id)
+            session.tokens = parent.tokens[: request.fork.length]
+            session.rows = parent.rows[: request.fork.length]
+        response = draft_pb2.OpenSessionResponse(options=request.options, length=session.length)
         response.options.max_k = request.options.max_k or self.limits["max_k"]
+        if request.options.HasField("sampling"):
+            response.options.sampling.top_m = request.options.sampling.top_m or 64
+        self.bend_options(response.options)
+        session.options = response.options
+        with self._lock:
+            self.opened.append(request)
+            response.session_id = next(self._names)
+            self.sessions[response.session_id] = session
         response.lease.seconds = 600
         return response
 
@@ -178,13 +199,16 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
             return session.stored
         if request.seq and request.seq < session.seq:
             raise Refusal(grpc.StatusCode.ABORTED, "SEQ_BEHIND")
-        base, new = request.base_length, list(request.token_ids)
+        base, new = request.base_length - session.start, list(request.token_ids)
         if base > len(session.tokens):
             raise Refusal(
                 grpc.StatusCode.FAILED_PRECONDITION,
-                "BASE_LENGTH_AHEAD",
-                resend_from=len(session.tokens),
+                "EVICTED" if session.evicted else "BASE_LENGTH_AHEAD",
+                resend_from=session.length,
             )
+        if base < 0:
+            raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_INVALID")
+        session.evicted = False
         if len(new) > self.limits["max_rows_per_call"]:
             raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "TOO_MANY_ROWS")
         element = 4 if session.dtype == draft_pb2.DATA_TYPE_FLOAT32 else 2
@@ -193,19 +217,27 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
             raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "BYTE_COUNT")
         session.tokens[base:] = new
         session.rows[base:] = [data[i * row_bytes : (i + 1) * row_bytes] for i in range(len(new))]
-        response = draft_pb2.DraftResponse(seq=request.seq, length=len(session.tokens))
+        response = draft_pb2.DraftResponse(seq=request.seq, length=session.length)
         accepted = judge(session, session.tokens)
         if accepted is not None:
             response.accepted = accepted
         tokens = list(self.drafter(session.tokens, request.k)) if request.k else []
-        response.tree.token_ids.extend(tokens)
-        response.tree.parents.extend(range(len(tokens)))
-        response.tree.log_probs.extend([-0.5] * len(tokens))
+        parents = list(range(len(tokens)))
+        levels = list(parents)
         response.method = draft_pb2.PROPOSAL_METHOD_GREEDY_CHAIN
+        if session.options is not None and session.options.HasField("tree"):
+            tokens, parents = as_tree(tokens, request.k)
+            levels = [i // 2 for i in range(len(tokens))]
+            response.method = draft_pb2.PROPOSAL_METHOD_GREEDY_TREE
+        response.tree.token_ids.extend(tokens)
+        response.tree.parents.extend(parents)
+        response.tree.log_probs.extend([-0.5] * len(tokens))
+        response.tree.positions.extend(session.length + 1 + level for level in levels)
         response.timing.total.nanos = 250_000
         if request.k == 0:
             response.no_draft_reason = draft_pb2.NO_DRAFT_REASON_NOT_ASKED
-        session.proposed = (len(session.tokens), tokens) if tokens else None
+        self.decorate(response)
+        session.proposed = (len(session.tokens), tokens, parents) if tokens else None
         session.record.num_spec_tokens = max(session.record.num_spec_tokens, len(tokens))
         session.seq, session.stored = request.seq, response
         return response

@@ -17,14 +17,22 @@ from aerie_draft._proto import draft_pb2
 class Session:
     width: int
     dtype: int
+    start: int = 0  # the first row; tokens and rows are of it and those behind it
+    evicted: bool = False
+    options: draft_pb2.SessionOptions | None = None
     tokens: list[int] = dataclasses.field(default_factory=list)
     rows: list[bytes] = dataclasses.field(default_factory=list)
-    proposed: tuple[int, list[int]] | None = None
+    # Rows when it was made, tokens and parents.
+    proposed: tuple[int, list[int], list[int]] | None = None
     seq: int = 0
     stored: draft_pb2.DraftResponse | None = None
     record: draft_pb2.AcceptanceRecord = dataclasses.field(
         default_factory=draft_pb2.AcceptanceRecord
     )
+
+    @property
+    def length(self) -> int:
+        return self.start + len(self.tokens)
 
     def array(self) -> np.ndarray:
         """Rows as [rows, width] of float32 (from bf16 words)."""
@@ -36,13 +44,12 @@ def judge(session: Session, tokens: Sequence[int]) -> int | None:
     """Of the session's last proposal, once tokens for its positions are there."""
     if session.proposed is None or len(tokens) <= session.proposed[0]:
         return None
-    at, proposed = session.proposed
+    at, proposed, parents = session.proposed
     session.proposed = None
-    accepted = 0
-    while accepted < min(len(proposed), len(tokens) - at) and (
-        proposed[accepted] == tokens[at + accepted]
-    ):
-        accepted += 1
+    node = accepted = 0
+    for child, (token, parent) in enumerate(zip(proposed, parents), 1):
+        if at + accepted < len(tokens) and parent == node and token == tokens[at + accepted]:
+            node, accepted = child, accepted + 1
     record = session.record
     record.num_spec_steps += 1
     record.num_draft_tokens += len(proposed)
@@ -51,3 +58,13 @@ def judge(session: Session, tokens: Sequence[int]) -> int | None:
     histogram.extend([0] * (accepted + 1 - len(histogram)))
     histogram[accepted] += 1
     return accepted
+
+
+def as_tree(chain: Sequence[int], k: int) -> tuple[list[int], list[int]]:
+    """Tokens and parents of at most k nodes: at each level a wrong token, then the chain's own."""
+    tokens: list[int] = []
+    parents: list[int] = []
+    for level, token in enumerate(chain[: k // 2]):
+        tokens += [token + 1 if token == 0 else token - 1, token]
+        parents += [2 * level, 2 * level]
+    return tokens, parents

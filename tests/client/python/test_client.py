@@ -8,7 +8,7 @@ import aerie_draft
 import grpc
 import numpy as np
 import pytest
-from aerie_draft import DType
+from aerie_draft import DType, SessionOptions
 from conftest import make_manifest
 from fake_server import FakeServer, Refusal
 
@@ -39,8 +39,8 @@ def test_an_older_protocol_is_refused(server, client):
 
 def test_a_session_commits_drafts_and_closes(server, client, manifest):
     server.drafter = lambda tokens, k: [tokens[-1] + 1 + i for i in range(k)]
-    session = client.open(manifest, max_k=3)
-    assert session.max_k == 3
+    session = client.open_session(manifest, SessionOptions(max_k=3))
+    assert session.options.max_k == 3
     first = session.draft(0, [10, 11, 12], rows(3), k=2)
     assert first.tokens == (13, 14)
     assert first.parents == (0, 1)
@@ -60,13 +60,13 @@ def test_a_session_commits_drafts_and_closes(server, client, manifest):
 
 
 def test_rows_may_come_as_bytes(server, client):
-    session = client.open(make_manifest(dtype=DType.FLOAT32))
+    session = client.open_session(make_manifest(dtype=DType.FLOAT32))
     session.draft(0, [1, 2], rows(2).astype("<f4").tobytes(), k=0)
     assert b"".join(server.sessions[session.session_id].rows) == rows(2).astype("<f4").tobytes()
 
 
 def test_a_proposal_says_why_it_is_empty(client, manifest):
-    proposal = client.open(manifest).draft(0, [1], rows(1), k=0)
+    proposal = client.open_session(manifest).draft(0, [1], rows(1), k=0)
     assert (proposal.tokens, proposal.no_draft_reason) == ((), "NOT_ASKED")
 
 
@@ -83,7 +83,7 @@ def test_a_long_prompt_is_cut_by_the_servers_limits(limits, calls):
     with FakeServer(**limits) as server, aerie_draft.DraftClient(
         server.address, timeout=60
     ) as client:
-        session = client.open(make_manifest())
+        session = client.open_session(make_manifest())
         proposal = session.draft(0, list(range(10)), rows(10), k=2)
         assert [len(r.token_ids) for r in server.requests] == calls
         assert [r.k for r in server.requests] == [0] * (len(calls) - 1) + [2]
@@ -95,7 +95,7 @@ def test_a_long_prompt_is_cut_by_the_servers_limits(limits, calls):
 def test_the_verdict_of_a_cut_call_is_the_first_chunks():
     with FakeServer(max_rows_per_call=2) as server:
         with aerie_draft.DraftClient(server.address, timeout=60) as client:
-            session = client.open(make_manifest())
+            session = client.open_session(make_manifest())
             session.draft(0, [1], rows(1), k=1)
             proposal = session.draft(1, [7, 2, 3], rows(3), k=1, accepted=1)
     assert proposal.accepted == 1
@@ -106,11 +106,11 @@ def test_a_message_without_room_for_a_row_is_refused():
     with FakeServer(max_message_bytes=4096 + 52) as server:
         with aerie_draft.DraftClient(server.address, timeout=60) as client:
             with pytest.raises(ValueError, match="room for at least one row"):
-                client.open(make_manifest())
+                client.open_session(make_manifest())
 
 
 def test_a_wrong_row_count_never_leaves_the_client(server, client, manifest):
-    session = client.open(manifest)
+    session = client.open_session(manifest)
     with pytest.raises(ValueError, match="96 bytes; expected 48"):
         session.draft(0, [1], rows(2), k=1)
     assert not server.requests
@@ -124,14 +124,14 @@ def test_a_stateless_call_brings_everything(server, client, manifest):
 
 
 def test_numbers_of_a_session_grow(server, client, manifest):
-    session = client.open(manifest)
+    session = client.open_session(manifest)
     for base in range(3):
         session.draft(base, [1], rows(1), k=1)
     assert [r.seq for r in server.requests] == [1, 2, 3]
 
 
 def test_a_call_cut_off_after_it_was_served_is_answered_once_more(server, unary, manifest):
-    session = unary.open(manifest)
+    session = unary.open_session(manifest)
 
     # An UNAVAILABLE without a reason is what a broken connection looks like to the client.
     def break_once(request):
@@ -146,7 +146,7 @@ def test_a_call_cut_off_after_it_was_served_is_answered_once_more(server, unary,
 
 
 def test_a_server_that_drains_is_not_asked_twice(server, unary, manifest):
-    session = unary.open(manifest)
+    session = unary.open_session(manifest)
 
     def refuse(request):
         raise Refusal(grpc.StatusCode.UNAVAILABLE, "DRAINING")
@@ -158,7 +158,7 @@ def test_a_server_that_drains_is_not_asked_twice(server, unary, manifest):
 
 
 def test_a_deadline_ends_a_call_that_hangs(server, client, manifest):
-    session = client.open(manifest)
+    session = client.open_session(manifest)
     hang = threading.Event()
     server.before_draft = lambda request: hang.wait(30)
     try:
@@ -171,7 +171,7 @@ def test_a_deadline_ends_a_call_that_hangs(server, client, manifest):
 def test_a_stream_that_broke_is_opened_again():
     with FakeServer() as server:
         with aerie_draft.DraftClient(server.address, transport="stream", timeout=60) as client:
-            session = client.open(make_manifest())
+            session = client.open_session(make_manifest())
             server.stop()
             with pytest.raises(aerie_draft.Unavailable):
                 session.draft(0, [1], rows(1), k=1)
@@ -187,7 +187,7 @@ def test_sessions_share_a_stream_without_mixing_answers(server):
     with aerie_draft.DraftClient(server.address, transport="stream", timeout=60) as client:
 
         def drive(token):
-            session = client.open(make_manifest())
+            session = client.open_session(make_manifest())
             return [session.draft(i, [token], rows(1), k=2).tokens for i in range(20)]
 
         with ThreadPoolExecutor(4) as pool:
@@ -205,7 +205,7 @@ def open_when_back(client):
     end = time.monotonic() + 30
     while True:
         try:
-            return client.open(make_manifest())
+            return client.open_session(make_manifest())
         except aerie_draft.Unavailable:
             if time.monotonic() > end:
                 raise

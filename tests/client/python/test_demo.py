@@ -59,8 +59,8 @@ def test_totals_weigh_every_round_alike():
         tokens=[1] * 3, decode_seconds=3.0
     )
     for proposed, accepted in ((2, 2), (2, 0), (1, 1)):
-        one.count_verified(proposed, accepted)
-    two.count_verified(2, 1)
+        one.count_verified(proposed, proposed, accepted)
+    two.count_verified(2, 2, 1)
     totals = total([Comparison("", two, s, None, None) for s in (one, two)])
     assert (totals.rounds, totals.accept_length) == (4, 2.0)
     assert totals.acceptance_by_position == [3 / 4, 1 / 3]

@@ -26,7 +26,7 @@ CODE = grpc.StatusCode
     ],
 )
 def test_every_code_has_its_exception(server, client, manifest, code, reason, expected):
-    session = client.open(manifest)
+    session = client.open_session(manifest)
 
     def refuse(request):
         raise Refusal(code, reason)
@@ -40,7 +40,7 @@ def test_every_code_has_its_exception(server, client, manifest, code, reason, ex
 
 
 def test_resync_needed_tells_where_to_resend_from(server, client, manifest):
-    session = client.open(manifest)
+    session = client.open_session(manifest)
     session.draft(0, [1, 2], np.zeros((2, 24), np.float32), 0)
     with pytest.raises(aerie_draft.ResyncNeeded) as caught:
         session.draft(5, [3], np.zeros((1, 24), np.float32), 1)
@@ -49,14 +49,14 @@ def test_resync_needed_tells_where_to_resend_from(server, client, manifest):
 
 def test_a_manifest_that_does_not_fit_tells_field_by_field_why(client):
     with pytest.raises(aerie_draft.ManifestMismatch) as caught:
-        client.open(make_manifest(boundaries=(0, 2, 3)))
+        client.open_session(make_manifest(boundaries=(0, 2, 3)))
     assert caught.value.mismatches == (
         aerie_draft.FieldMismatch("captures", "[1, 2, 3]", "[0, 2, 3]"),
     )
 
 
 def test_overloaded_tells_when_to_try_again(server, client, manifest):
-    session = client.open(manifest)
+    session = client.open_session(manifest)
 
     def refuse(request):
         refusal = Refusal(CODE.RESOURCE_EXHAUSTED, "QUEUE_FULL")

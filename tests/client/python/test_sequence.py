@@ -4,7 +4,7 @@ import aerie_draft
 import grpc
 import numpy as np
 import pytest
-from aerie_draft import Availability, DraftedSequence
+from aerie_draft import Availability, DraftedSequence, SessionOptions
 from conftest import make_manifest
 from fake_server import FakeServer, Refusal
 
@@ -36,7 +36,9 @@ def availability(clock):
 
 @pytest.fixture
 def sequence(unary, availability):
-    return DraftedSequence(unary, make_manifest(), availability, max_k=4, timeout=30)
+    return DraftedSequence(
+        unary, make_manifest(), availability, SessionOptions(max_k=4), timeout=30
+    )
 
 
 def refuse(server, code, reason, **fields):

@@ -201,37 +201,10 @@ TEST(TokensCodecTest, NamesIndexAndIdOfTheFirstOneOutsideTheVocabulary) {
               HasSubstr("token_ids[1] is 4294967295; expected 0..10"));
 }
 
-TEST(DraftTreeCodecTest, HasTheKnownBytesAndComesBack) {
-  DraftTree tree;
-  tree.AppendToChain(300, -0.5f);
-  tree.AppendToChain(7, -2.0f);
-  v1::DraftTree message;
-  EncodeDraftTree(tree, &message);
-  EXPECT_EQ(absl::BytesToHexString(message.SerializeAsString()),
-            "0a03ac0207"              // token_ids 300, 7
-            "12020001"                // parents 0, 1
-            "1a08000000bf000000c0");  // log_probs -0.5, -2
-  EXPECT_EQ(DecodeDraftTree(message).value(), tree);
-}
-
-TEST(DraftTreeCodecTest, RefusesListsThatDisagreeAndParentsThatDoNotPrecede) {
-  v1::DraftTree message;
-  message.add_token_ids(5);
-  EXPECT_EQ(DecodeDraftTree(message).status().code(), absl::StatusCode::kInternal);
-  message.add_log_probs(-1.0f);
-  message.add_parents(1);
-  EXPECT_EQ(DecodeDraftTree(message).status().code(), absl::StatusCode::kInternal);
-  message.set_parents(0, 0xffffffffu);
-  EXPECT_EQ(DecodeDraftTree(message).status().code(), absl::StatusCode::kInternal);
-  message.set_parents(0, 0);
-  EXPECT_TRUE(DecodeDraftTree(message).ok());
-  message.set_token_ids(0, 0x80000000u);
-  EXPECT_EQ(DecodeDraftTree(message).status().code(), absl::StatusCode::kInternal);
-}
-
 TEST(AcceptanceRecordCodecTest, ComesBackAsItWent) {
   AcceptanceRecord record;
   record.acceptance_histogram = {3, 0, 2};
+  record.depth_histogram = {0, 1, 4};
   record.accepted_draft_tokens = 4;
   record.draft_tokens = 15;
   record.spec_steps = 5;
@@ -247,7 +220,8 @@ TEST(AcceptanceRecordCodecTest, ComesBackAsItWent) {
             "2005"
             "2806"
             "3009"
-            "3801");
+            "3801"
+            "4203000104");
   EXPECT_EQ(DecodeAcceptanceRecord(message), record);
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 using Variables = std::map<std::string, std::string>;
 
@@ -72,6 +73,24 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
                              "10",
                              "--session-lease",
                              "11s",
+                             "--max-sessions-per-client",
+                             "5",
+                             "--max-queued-per-client",
+                             "6",
+                             "--client-weight",
+                             "blue=3",
+                             "--client-weight",
+                             "a=b=1000",
+                             "--client-weight",
+                             "=2",
+                             "--kv-memory",
+                             "3GiB",
+                             "--kv-page-rows",
+                             "32",
+                             "--draft-window",
+                             "500",
+                             "--draft-sink",
+                             "8",
                              "--max-message-bytes",
                              "12MiB",
                              "--listen",
@@ -105,6 +124,14 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
   EXPECT_EQ(options.engine.max_rows_per_pass, 9);
   EXPECT_EQ(options.engine.max_sessions_per_pass, 10);
   EXPECT_EQ(options.engine.session_lease, absl::Seconds(11));
+  EXPECT_EQ(options.engine.max_sessions_per_client, 5);
+  EXPECT_EQ(options.engine.max_queued_per_client, 6);
+  EXPECT_THAT(options.engine.client_weights,
+              ElementsAre(Pair("", 2), Pair("a=b", 1000), Pair("blue", 3)));
+  EXPECT_EQ(options.kv.memory_bytes, int64_t{3} << 30);
+  EXPECT_EQ(options.kv.page_rows, 32);
+  EXPECT_EQ(options.engine.draft_window, 500);
+  EXPECT_EQ(options.engine.draft_sink, 8);
   EXPECT_EQ(options.grpc.max_message_bytes, 12 << 20);
   EXPECT_THAT(options.grpc.listen, ElementsAre("127.0.0.1:0", "unix:/tmp/x"));
   EXPECT_FALSE(options.metrics.enabled());
@@ -112,6 +139,48 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
   EXPECT_EQ(options.process.drain_timeout, absl::Seconds(13));
   EXPECT_EQ(options.process.log_level, "warn");
   EXPECT_EQ(options.process.port_file, "P");
+}
+
+TEST(FlagsTest, WhatBeatsTheCheckpointReachesTheDrafter) {
+  const auto parsed =
+      ParseMore({"--embedding-key", "wte", "--norm-before-residual", "on", "--norm-output", "off",
+                 "--rope-theta", "5e5", "--ignore-config-key", "a", "--ignore-config-key", "b.c"});
+  ASSERT_THAT(parsed, IsOk());
+  const DrafterOptions& drafter = parsed->options.drafter;
+  EXPECT_EQ(drafter.embedding_key, "wte");
+  EXPECT_EQ(drafter.norm_before_residual, true);
+  EXPECT_EQ(drafter.norm_output, false);
+  EXPECT_EQ(drafter.rope_theta, 5e5);
+  EXPECT_THAT(drafter.ignored_config_keys, ElementsAre("a", "b.c"));
+  EXPECT_EQ(SettingOf(parsed->options, "ignore_config_key"),
+            (Setting{"ignore_config_key", "a,b.c", "flag --ignore-config-key"}));
+
+  const DrafterOptions untouched = ParseMore({})->options.drafter;
+  EXPECT_EQ(untouched.norm_before_residual, std::nullopt);
+  EXPECT_EQ(untouched.norm_output, std::nullopt);
+  EXPECT_EQ(untouched.rope_theta, std::nullopt);
+  EXPECT_THAT(untouched.ignored_config_keys, ElementsAre());
+}
+
+TEST(FlagsTest, WhatBeatsTheCheckpointMayComeFromTheEnvironment) {
+  const auto parsed = ParseMore({}, {{"AERIE_NORM_BEFORE_RESIDUAL", "off"},
+                                     {"AERIE_NORM_OUTPUT", "on"},
+                                     {"AERIE_ROPE_THETA", "10000"},
+                                     {"AERIE_IGNORE_CONFIG_KEY", "a,b.c"},
+                                     {"AERIE_CLIENT_WEIGHT", "blue=3,red=4"}});
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_EQ(parsed->options.drafter.norm_before_residual, false);
+  EXPECT_EQ(parsed->options.drafter.norm_output, true);
+  EXPECT_EQ(parsed->options.drafter.rope_theta, 1e4);
+  EXPECT_THAT(parsed->options.drafter.ignored_config_keys, ElementsAre("a", "b.c"));
+  EXPECT_THAT(parsed->options.engine.client_weights, ElementsAre(Pair("blue", 3), Pair("red", 4)));
+}
+
+TEST(FlagsTest, TheDefaultSinkNeedsNoWindow) {
+  const auto parsed = ParseMore({});
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_EQ(parsed->options.engine.draft_window, 0);
+  EXPECT_GT(parsed->options.engine.draft_sink, 0);
 }
 
 TEST(FlagsTest, TheDefaultsAreThoseOfTheStructsAndOfTheHelp) {
@@ -125,12 +194,18 @@ TEST(FlagsTest, TheDefaultsAreThoseOfTheStructsAndOfTheHelp) {
   // A default that is shown reads back as the value in force.
   for (const Flag& flag : FlagTable()) {
     if (flag.default_text.empty()) continue;
-    const auto explicitly = ParseMore({"--" + flag.name, flag.default_text});
+    // A sink that is asked for needs a window; it has none by default.
+    std::vector<std::string> arguments = {"--" + flag.name, flag.default_text};
+    if (flag.name == "draft-sink") arguments.insert(arguments.end(), {"--draft-window", "64"});
+    const auto explicitly = ParseMore(arguments);
     ASSERT_THAT(explicitly, IsOk());
     const std::string name = explicitly->options.settings.front().name;
     EXPECT_EQ(explicitly->options.engine.session_lease, defaults.engine.session_lease) << name;
     EXPECT_EQ(explicitly->options.grpc.max_message_bytes, defaults.grpc.max_message_bytes);
     EXPECT_EQ(explicitly->options.engine.max_context, defaults.engine.max_context);
+    EXPECT_EQ(explicitly->options.engine.draft_sink, defaults.engine.draft_sink);
+    EXPECT_EQ(explicitly->options.kv.memory_bytes, defaults.kv.memory_bytes);
+    EXPECT_EQ(explicitly->options.kv.page_rows, defaults.kv.page_rows);
   }
 }
 
@@ -215,6 +290,41 @@ INSTANTIATE_TEST_SUITE_P(
         {"DType", {"--dtype", "int8"}, "--dtype is \"int8\"; expected auto, float32 or bfloat16"},
         {"Threads", {"--threads", "-1"}, "--threads is -1; expected 0..1024"},
         {"Listen", {"--listen", "nowhere"}, "--listen is \"nowhere\"; expected host:port"},
+        {"NormBeforeResidual",
+         {"--norm-before-residual", "true"},
+         "--norm-before-residual is \"true\"; expected on or off"},
+        {"NormOutput", {"--norm-output", ""}, "--norm-output is \"\"; expected on or off"},
+        {"RopeThetaIsNoNumber", {"--rope-theta", "big"}, "--rope-theta is \"big\"; expected"},
+        {"RopeThetaOfOne", {"--rope-theta", "1"}, "--rope-theta is 1; expected a finite base"},
+        {"RopeThetaIsNaN", {"--rope-theta", "nan"}, "--rope-theta is nan; expected"},
+        {"RopeThetaIsInfinite", {"--rope-theta", "inf"}, "--rope-theta is inf; expected"},
+        {"KvMemoryIsNoNumber", {"--kv-memory", "lots"}, "--kv-memory is \"lots\""},
+        {"KvMemoryIsNegative", {"--kv-memory", "-1GiB"}, "--kv-memory is \"-1GiB\""},
+        {"TinyKvMemory", {"--kv-memory", "1023KiB"}, "--kv-memory is 1047552; expected 1048576"},
+        {"NoPageRows", {"--kv-page-rows", "0"}, "--kv-page-rows is 0; expected 1..1024"},
+        {"HugePages", {"--kv-page-rows", "1025"}, "--kv-page-rows is 1025; expected 1..1024"},
+        {"NegativeWindow", {"--draft-window", "-1"}, "--draft-window is -1"},
+        {"NegativeSink", {"--draft-window", "64", "--draft-sink", "-1"}, "--draft-sink is -1"},
+        {"SinkWithoutAWindow",
+         {"--draft-sink", "4"},
+         "--draft-sink is 4 but --draft-window is 0; expected a window"},
+        {"OneClientAboveAllSessions",
+         {"--max-sessions-per-client", "9", "--max-sessions", "8"},
+         "--max-sessions-per-client is 9 but --max-sessions is 8"},
+        {"OneClientAboveTheQueue",
+         {"--max-queued-per-client", "2000"},
+         "--max-queued-per-client is 2000 but --max-queued is 1024"},
+        {"NegativeClientSessions",
+         {"--max-sessions-per-client", "-1"},
+         "--max-sessions-per-client is -1"},
+        {"NegativeClientQueue", {"--max-queued-per-client", "-1"}, "--max-queued-per-client is -1"},
+        {"WeightWithoutAName", {"--client-weight", "3"}, "--client-weight is \"3\"; expected a"},
+        {"WeightWithoutANumber", {"--client-weight", "a="}, "--client-weight is \"a=\""},
+        {"WeightOfZero", {"--client-weight", "a=0"}, "--client-weight"},
+        {"WeightAbove1000", {"--client-weight", "a=1001"}, "--client-weight"},
+        {"TwoWeightsOfAClient",
+         {"--client-weight", "a=1", "--client-weight", "a=2"},
+         "--client-weight names the client \"a\" twice"},
         {"MetricsListen", {"--metrics-listen", "on"}, "--metrics-listen is \"on\""},
     }),
     [](const auto& test) { return test.param.name; });

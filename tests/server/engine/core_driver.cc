@@ -62,6 +62,12 @@ std::string CoreDriver::OpenSession(const Manifest& manifest) {
   return opened.ok() ? opened->session_id : "";
 }
 
+std::string CoreDriver::OpenSession(const SessionOptions& options) {
+  const auto opened = Open(FittingManifest(), options);
+  EXPECT_TRUE(opened.ok()) << opened.status();
+  return opened.ok() ? opened->session_id : "";
+}
+
 absl::StatusOr<DraftResult> CoreDriver::Run(DraftCall call) {
   const auto reply = Draft(std::move(call));
   RunAll();

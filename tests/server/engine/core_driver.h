@@ -58,6 +58,7 @@ class CoreDriver {
 
   // Driven to their end.
   std::string OpenSession(const Manifest& manifest = FittingManifest());
+  std::string OpenSession(const SessionOptions& options);
   absl::StatusOr<DraftResult> Run(DraftCall call);
   absl::StatusOr<AcceptanceRecord> RunClose(const std::string& id,
                                             std::vector<int32_t> final_tokens = {});

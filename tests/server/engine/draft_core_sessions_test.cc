@@ -28,7 +28,7 @@ TEST(DraftCoreSessionsTest, OpensWithTheOptionsInForce) {
   EXPECT_EQ(driver.Open(FittingManifest(), {.max_k = 3})->max_k, 3);
   EXPECT_EQ(driver.Open(FittingManifest(), {.max_k = 50})->max_k, 5);
   EXPECT_THAT(driver.Open(FittingManifest(), {.max_k = -1}),
-              Refuses(StatusCode::kInvalidArgument, kReasonKOutOfRange));
+              Refuses(StatusCode::kInvalidArgument, kReasonOptionsInvalid));
   EXPECT_EQ(driver.observer.opened(), 3);
   EXPECT_EQ(driver.core.sessions(), 3);
 }
@@ -42,7 +42,7 @@ TEST(DraftCoreSessionsTest, RefusesAManifestThatDoesNotFitFieldByField) {
   EXPECT_THAT(refused, StatusIs(StatusCode::kFailedPrecondition));
   EXPECT_THAT(DetailOf(refused.status()).mismatches, SizeIs(2));
   EXPECT_THAT(driver.observer.rejected(), ElementsAre(RejectReason::kWiring));
-  EXPECT_EQ(driver.model.open_slots(), 0);
+  EXPECT_EQ(driver.core.kv_usage().pages_used, 0);
 }
 
 TEST(DraftCoreSessionsTest, RefusesASessionAboveTheMaximumUntilOneEnds) {
@@ -73,15 +73,6 @@ TEST(DraftCoreSessionsTest, CountsAStatelessCallAsASessionWhileItRuns) {
   EXPECT_THAT(driver.Run(call), IsOk());
 }
 
-TEST(DraftCoreSessionsTest, RefusesASessionWhenTheDrafterHasNoRoom) {
-  FakeDraftModelOptions model_options;
-  model_options.max_slots = 1;
-  CoreDriver driver({}, model_options);
-  driver.OpenSession();
-  EXPECT_THAT(driver.Open(FittingManifest()),
-              Refuses(StatusCode::kResourceExhausted, kReasonSessionLimit));
-}
-
 TEST(DraftCoreSessionsTest, ClosesBehindTheCallsThatCameBefore) {
   CoreDriver driver;
   const std::string id = driver.OpenSession();
@@ -96,7 +87,7 @@ TEST(DraftCoreSessionsTest, ClosesBehindTheCallsThatCameBefore) {
   ASSERT_THAT(close->value(), IsOk());
   EXPECT_EQ(close->value()->unreported_drafts, 1);
   EXPECT_THAT(late->value(), Refuses(StatusCode::kNotFound, kReasonSessionUnknown));
-  EXPECT_EQ(driver.model.open_slots(), 0);
+  EXPECT_EQ(driver.core.kv_usage().pages_used, 0);
   EXPECT_EQ(driver.core.queued(), 0);
 }
 
@@ -129,7 +120,7 @@ TEST(DraftCoreSessionsTest, CancelsWhatWaitsWhenItsStreamEnds) {
   EXPECT_THAT(active->value(), StatusIs(StatusCode::kCancelled));
   EXPECT_THAT(waiting->value(), Refuses(StatusCode::kCancelled, kReasonCancelled));
   EXPECT_THAT(close->value(), IsOk());
-  EXPECT_EQ(driver.model.open_slots(), 1) << "the slot is free at once";
+  EXPECT_EQ(driver.core.kv_usage().pages_used, 2) << "its pages are free at once";
   EXPECT_EQ(driver.observer.last_ended().end, SessionEnd::kStreamClosed);
   driver.RunAll();
   ASSERT_THAT(neighbour->value(), IsOk());
@@ -166,7 +157,7 @@ TEST(DraftCoreSessionsTest, ClosesAnIdleSessionWhenItsLeaseRunsOut) {
   driver.core.ExpireLeases(driver.now);
   EXPECT_EQ(driver.observer.last_ended().end, SessionEnd::kLease);
   EXPECT_EQ(driver.observer.last_ended().unreported, UnreportedReason::kLease);
-  EXPECT_EQ(driver.model.open_slots(), 0);
+  EXPECT_EQ(driver.core.kv_usage().pages_used, 0);
   const auto late = driver.Run(MakeDraftCall(id, 1, {2}, 1));
   EXPECT_THAT(late, Refuses(StatusCode::kNotFound, kReasonSessionUnknown));
   EXPECT_THAT(std::string(late.status().message()), ::testing::HasSubstr("10s without a call"));
@@ -205,7 +196,7 @@ TEST(DraftCoreSessionsTest, AnswersAndClosesEverythingAtShutdown) {
   EXPECT_THAT(close_behind->value(), IsOk());
   EXPECT_THAT(driver.observer.ended(), SizeIs(3));
   EXPECT_EQ(driver.observer.last_ended().end, SessionEnd::kShutdown);
-  EXPECT_EQ(driver.model.open_slots(), 0);
+  EXPECT_EQ(driver.core.kv_usage().pages_used, 0);
   EXPECT_EQ(driver.core.queued() + driver.core.in_flight() + driver.core.sessions(), 0);
 }
 

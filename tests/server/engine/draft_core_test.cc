@@ -37,7 +37,7 @@ TEST(DraftCoreTest, DraftsAChainFromTheLastRow) {
   EXPECT_THAT(driver.model.passes(), SizeIs(4)) << "one extend and k - 1 draft steps";
 }
 
-TEST(DraftCoreTest, KeepsNoGuessInTheSlot) {
+TEST(DraftCoreTest, KeepsNoGuessInItsPages) {
   CoreDriver driver;
   const std::string id = driver.OpenSession();
   ASSERT_THAT(driver.Run(MakeDraftCall(id, 0, {1, 2, 3}, 5)), IsOk());
@@ -78,7 +78,7 @@ TEST(DraftCoreTest, CommitsWithoutDraftingWhenKIsZero) {
   EXPECT_EQ(prompt->length, 3);
   EXPECT_EQ(prompt->no_draft_reason, NoDraftReason::kNotAsked);
   EXPECT_EQ(driver.observer.last_round().skipped, SkipReason::kNotAsked);
-  EXPECT_FALSE(driver.model.passes()[0][0].wants_output) << "nobody asked for logits";
+  EXPECT_EQ(driver.model.passes()[0][0].outputs, Outputs::kNone) << "nobody asked for logits";
   const auto result = driver.Run(MakeDraftCall(id, 3, {4}, 2));
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->tree, Alone({1, 2, 3, 4}, 2));
@@ -125,7 +125,8 @@ TEST(DraftCoreTest, CutsALongPromptIntoPassesWithoutChangingTheDraft) {
   ASSERT_THAT(passes, SizeIs(5 + 2));
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(passes[i][0].rows, 7);
-    EXPECT_FALSE(passes[i][0].wants_output) << "the head is big; only the last row's is needed";
+    EXPECT_EQ(passes[i][0].outputs, Outputs::kNone)
+        << "the head is big; only the last row's is needed";
   }
 }
 
@@ -185,6 +186,7 @@ TEST(DraftCoreTest, DraftsStatelesslyAndKeepsNothing) {
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->tree, Alone({1, 2, 3}, 4, 8));
   EXPECT_EQ(driver.model.open_slots(), 0);
+  EXPECT_EQ(driver.core.kv_usage().pages_used, 0);
   EXPECT_EQ(driver.observer.opened(), 0);
 }
 
@@ -320,7 +322,7 @@ TEST(DraftCoreTest, GivesNoTokenThatCameOutOfNonFiniteLogits) {
     bool poison = false;
     FakeDraftModelOptions model_options;
     model_options.after_step = [&](std::vector<StepOutput>& outputs) {
-      if (std::exchange(poison, false)) outputs[0].top[0] = bad;
+      if (std::exchange(poison, false)) outputs[0].rows[0].top[0] = bad;
     };
     CoreDriver driver({}, model_options);
     const std::string hurt = driver.OpenSession();
@@ -341,8 +343,8 @@ TEST(DraftCoreTest, RefusesRowsThatTheDrafterCannotComputeWithAndSparesTheRest) 
   FakeDraftModelOptions model_options;
   model_options.after_step = [&](std::vector<StepOutput>& outputs) {
     if (!std::exchange(poison, false)) return;
-    outputs[0].top.clear();
-    outputs[0].finite = false;
+    outputs[0].rows[0].top.clear();
+    outputs[0].rows[0].finite = false;
   };
   CoreDriver driver({}, model_options);
   const std::string hurt = driver.OpenSession();

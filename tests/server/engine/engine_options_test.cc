@@ -42,6 +42,22 @@ INSTANTIATE_TEST_SUITE_P(
          "--max-rows-per-pass is 0"},
         {"SessionsPerPass", [](EngineOptions& o) { o.max_sessions_per_pass = 0; },
          "--max-sessions-per-pass is 0"},
+        {"SessionsPerClient", [](EngineOptions& o) { o.max_sessions_per_client = -1; },
+         "--max-sessions-per-client is -1; expected 0 or more, 0 meaning no limit"},
+        {"QueuedPerClient", [](EngineOptions& o) { o.max_queued_per_client = -1; },
+         "--max-queued-per-client is -1"},
+        {"Window", [](EngineOptions& o) { o.draft_window = -1; }, "--draft-window is -1"},
+        {"Sink", [](EngineOptions& o) { o.draft_sink = -1; }, "--draft-sink is -1"},
+        {"NoWeight",
+         [](EngineOptions& o) {
+           o.client_weights = {{"anna", 0}};
+         },
+         "--client-weight gives \"anna\" 0; expected 1..1000"},
+        {"TooMuchWeight",
+         [](EngineOptions& o) {
+           o.client_weights = {{"anna", 1}, {"", 1001}};
+         },
+         "--client-weight gives \"\" 1001"},
         {"Lease", [](EngineOptions& o) { o.session_lease = absl::ZeroDuration(); },
          "--session-lease is 0"},
     }),

@@ -25,8 +25,8 @@ TEST(SessionTableTest, GivesIdsOf128BitsThatDiffer) {
 
 TEST(SessionTableTest, FindsWhatItHoldsAndNothingElse) {
   SessionTable table(kLease);
-  SessionEntry* a = table.Add({.id = "a"}, kStart);
-  SessionEntry* b = table.Add({.id = "b"}, kStart);
+  SessionEntry* a = table.Add({.id = "a"}, nullptr, kStart);
+  SessionEntry* b = table.Add({.id = "b"}, nullptr, kStart);
   EXPECT_EQ(table.Find("a"), a);
   table.Erase(a);
   EXPECT_EQ(table.Find("a"), nullptr);
@@ -36,8 +36,8 @@ TEST(SessionTableTest, FindsWhatItHoldsAndNothingElse) {
 
 TEST(SessionTableTest, ExpiresSessionsInTheOrderInWhichTheyWereLastUsed) {
   SessionTable table(kLease);
-  SessionEntry* a = table.Add({.id = "a"}, kStart);
-  SessionEntry* b = table.Add({.id = "b"}, kStart + absl::Seconds(1));
+  SessionEntry* a = table.Add({.id = "a"}, nullptr, kStart);
+  SessionEntry* b = table.Add({.id = "b"}, nullptr, kStart + absl::Seconds(1));
   table.MarkBusy(a);
   table.MarkIdle(a, kStart + absl::Seconds(5));
   EXPECT_EQ(table.NextExpiry(), kStart + absl::Seconds(11));
@@ -50,7 +50,7 @@ TEST(SessionTableTest, ExpiresSessionsInTheOrderInWhichTheyWereLastUsed) {
 
 TEST(SessionTableTest, NeverExpiresABusySession) {
   SessionTable table(kLease);
-  SessionEntry* a = table.Add({.id = "a"}, kStart);
+  SessionEntry* a = table.Add({.id = "a"}, nullptr, kStart);
   table.MarkBusy(a);
   EXPECT_EQ(table.NextExpiry(), absl::InfiniteFuture());
   EXPECT_EQ(table.FindExpired(absl::InfiniteFuture()), nullptr);

@@ -9,7 +9,7 @@
 namespace aerie {
 
 bool operator==(const Judgement& a, const Judgement& b) {
-  return a.proposed == b.proposed && a.accepted == b.accepted &&
+  return a.proposed == b.proposed && a.depth == b.depth && a.accepted == b.accepted &&
          a.worker_accepted == b.worker_accepted;
 }
 
@@ -28,7 +28,7 @@ DraftTree Chain(const std::vector<int32_t>& tokens) {
 
 // Holds rows 0..3 with tokens 10, 11, 12, 13 and proposed 20, 21, 22 for rows 4, 5, 6.
 Session DraftedSession() {
-  Session session({.id = "s", .max_k = 8});
+  Session session({.id = "s"});
   session.Commit(0, {10, 11, 12, 13}, std::nullopt, kStart);
   EXPECT_EQ(session.Propose(Chain({20, 21, 22})), std::nullopt);
   return session;
@@ -50,7 +50,7 @@ TEST_P(JudgementTest, FindsWhatTheTargetKept) {
   Session session = DraftedSession();
   const Settlement settlement = session.Commit(c.base, c.tokens, std::nullopt, kStart);
   if (c.accepted.has_value()) {
-    EXPECT_THAT(settlement.judgement, Optional(Judgement{3, *c.accepted, std::nullopt}));
+    EXPECT_THAT(settlement.judgement, Optional(Judgement{3, 3, *c.accepted, std::nullopt}));
   } else {
     EXPECT_EQ(settlement.judgement, std::nullopt);
   }
@@ -88,7 +88,7 @@ TEST(SessionTest, JudgesAProposalOnceRowsThatWereRolledBackCameAgainInParts) {
   session.Commit(1, {11, 12}, std::nullopt, kStart);
   session.Commit(3, {13}, std::nullopt, kStart);
   const Settlement settlement = session.Commit(4, {20, 21, 40}, 2, kStart);
-  EXPECT_THAT(settlement.judgement, Optional(Judgement{3, 2, 2}));
+  EXPECT_THAT(settlement.judgement, Optional(Judgement{3, 3, 2, 2}));
   EXPECT_EQ(settlement.committed_tokens, 3);
 }
 
@@ -107,7 +107,7 @@ TEST(SessionTest, LosesAProposalThatANewOneReplaces) {
   session.Commit(1, {11}, std::nullopt, kStart);
   EXPECT_EQ(session.Propose(Chain({50})), UnreportedReason::kRollback);
   const Settlement settlement = session.Commit(2, {50, 60}, std::nullopt, kStart);
-  EXPECT_THAT(settlement.judgement, Optional(Judgement{1, 1, std::nullopt}));
+  EXPECT_THAT(settlement.judgement, Optional(Judgement{1, 1, 1, std::nullopt}));
 }
 
 TEST(SessionTest, JudgesAProposalAtMostOnce) {
@@ -123,11 +123,11 @@ TEST(SessionTest, KeepsTheProposalForTheRetryOfACallThatFailed) {
   Session session = DraftedSession();
   session.RollBackTo(2);
   const Settlement settlement = session.Commit(2, {12, 13, 20, 21, 70}, std::nullopt, kStart);
-  EXPECT_THAT(settlement.judgement, Optional(Judgement{3, 2, std::nullopt}));
+  EXPECT_THAT(settlement.judgement, Optional(Judgement{3, 3, 2, std::nullopt}));
 }
 
 TEST(SessionTest, CountsNoPromptAsOutput) {
-  Session session({.id = "s", .max_k = 8});
+  Session session({.id = "s"});
   EXPECT_EQ(session.Commit(0, {1, 2, 3}, std::nullopt, kStart).committed_tokens, 0);
   EXPECT_EQ(session.Commit(3, {4, 5}, std::nullopt, kStart).committed_tokens, 0);
   session.Propose(Chain({6}));
@@ -150,13 +150,13 @@ TEST(SessionTest, AddsUpItsRecordAndEndsIt) {
   EXPECT_EQ(record.acceptance.completion_tokens, 9);
   EXPECT_EQ(record.acceptance.unreported_drafts, 0);
   EXPECT_EQ(record.final_tokens, 2);
-  EXPECT_THAT(record.judgement, Optional(Judgement{1, 1, std::nullopt}));
+  EXPECT_THAT(record.judgement, Optional(Judgement{1, 1, 1, std::nullopt}));
   EXPECT_EQ(record.unreported, std::nullopt);
   EXPECT_EQ(record.active, absl::Seconds(5));
 }
 
 TEST(SessionTest, LeavesThePromptsChunksOutOfItsActiveTime) {
-  Session session({.id = "s", .max_k = 8});
+  Session session({.id = "s"});
   session.Commit(0, {1, 2, 3}, std::nullopt, kStart);
   session.Commit(3, {4, 5}, std::nullopt, kStart + absl::Seconds(2));
   session.Propose(Chain({6}));
@@ -181,10 +181,51 @@ TEST(SessionTest, EndsWithAnUnreportedProposalWhenNoTokensCame) {
   }
 }
 
+TEST(SessionTest, JudgesATreeByItsPathAndKeepsItsDepth) {
+  Session session({.id = "s"});
+  session.Commit(0, {10, 11}, std::nullopt, kStart);
+  DraftTree tree;  // 20 and 21 under the root, 22 and 23 under 21
+  tree.tokens = {20, 21, 22, 23};
+  tree.parents = {0, 0, 2, 2};
+  tree.log_probs = {-1, -1, -1, -1};
+  session.Propose(tree);
+  const Settlement settlement = session.Commit(2, {21, 23, 30}, std::nullopt, kStart);
+  EXPECT_THAT(settlement.judgement, Optional(Judgement{4, 2, 2, std::nullopt}));
+  session.Propose(Chain({40, 41, 42}));
+  const SessionRecord record = session.End(SessionEnd::kClosed, {40, 50}, kStart);
+  EXPECT_THAT(record.acceptance.acceptance_histogram, ElementsAre(0, 1, 1));
+  EXPECT_THAT(record.acceptance.depth_histogram, ElementsAre(0, 0, 1, 1));
+  EXPECT_EQ(record.acceptance.draft_tokens, 7);
+}
+
+TEST(SessionTest, CountsRowsFromItsStart) {
+  Session session({.id = "s", .visible = {.start = 100}});
+  EXPECT_EQ(session.length(), 100);
+  session.Commit(100, {1, 2, 3}, std::nullopt, kStart);
+  EXPECT_EQ(session.length(), 103);
+  session.Propose(Chain({4, 5}));
+  const Settlement settlement = session.Commit(102, {3, 4, 9}, std::nullopt, kStart);
+  EXPECT_THAT(settlement.judgement, Optional(Judgement{2, 2, 1, std::nullopt}));
+  EXPECT_EQ(settlement.committed_tokens, 2);
+  EXPECT_THAT(session.tokens(), ElementsAre(1, 2, 3, 4, 9));
+}
+
+TEST(SessionTest, KeepsItsProposalWhenItIsEvicted) {
+  Session session = DraftedSession();
+  session.Evict();
+  EXPECT_TRUE(session.evicted());
+  EXPECT_EQ(session.length(), 0);
+  const Settlement settlement =
+      session.Commit(0, {10, 11, 12, 13, 20, 21, 70}, std::nullopt, kStart);
+  EXPECT_FALSE(session.evicted());
+  EXPECT_THAT(settlement.judgement, Optional(Judgement{3, 3, 2, std::nullopt}));
+  EXPECT_EQ(settlement.committed_tokens, 3);
+}
+
 TEST(SessionTest, JudgesTheProposalByTokensWhoseRowsWereNotTaken) {
   Session session = DraftedSession();
   const Settlement settlement = session.NoteUntaken(4, {20, 21, 30}, std::nullopt, kStart);
-  EXPECT_THAT(settlement.judgement, Optional(Judgement{3, 2, std::nullopt}));
+  EXPECT_THAT(settlement.judgement, Optional(Judgement{3, 3, 2, std::nullopt}));
   EXPECT_EQ(session.length(), 4);
   EXPECT_TRUE(session.past_limit());
   EXPECT_EQ(session.NoteUntaken(7, {31}, std::nullopt, kStart).committed_tokens, 1);

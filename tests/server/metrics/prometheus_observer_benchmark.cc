@@ -19,7 +19,8 @@ void OnRound(benchmark::State& state) {
                               .bytes = 3 * 1728 * 2,
                               .proposed = k,
                               .committed_tokens = 3,
-                              .judgement = Judgement{k, k / 2, k / 2}};
+                              .judgement = Judgement{k, k, k / 2, k / 2},
+                              .depth = k};
   for (auto _ : state) observer.OnRound(record);
 }
 BENCHMARK(OnRound)->Arg(5)->Arg(16)->Arg(128);

@@ -1,7 +1,12 @@
 #include "server/metrics/prometheus_observer.h"
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <latch>
 #include <memory>
+#include <regex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,7 +51,8 @@ TEST_F(PrometheusObserverTest, ShowsEverySeriesAtZeroBeforeTheFirstEvent) {
         "aerie_accept_report_mismatch_total", "aerie_request_accept_length_tokens_count",
         "aerie_request_acceptance_ratio_count", "aerie_request_tokens_per_second_count",
         "aerie_batch_sessions_count", "aerie_draft_length_tokens_count", "aerie_sessions",
-        "aerie_queue_depth", "aerie_inflight"}) {
+        "aerie_queue_depth", "aerie_inflight", "aerie_draft_depth_levels_count",
+        "aerie_kv_page_bytes", "aerie_kv_evictions_total", "aerie_kv_evicted_rows_total"}) {
     EXPECT_EQ(scrape.Count(name), 1) << name;
   }
   const auto values = [&scrape](const char* name, const char* label) {
@@ -59,9 +65,11 @@ TEST_F(PrometheusObserverTest, ShowsEverySeriesAtZeroBeforeTheFirstEvent) {
   EXPECT_THAT(values("aerie_drafts_unreported_total", "reason"),
               UnorderedElementsAre("closed", "lease", "rollback", "stream_closed", "shutdown"));
   EXPECT_THAT(values("aerie_drafts_skipped_total", "reason"),
-              UnorderedElementsAre("not_asked", "context_limit", "deadline"));
+              UnorderedElementsAre("not_asked", "context_limit", "deadline", "not_worthwhile"));
   EXPECT_THAT(values("aerie_rejected_total", "reason"),
-              UnorderedElementsAre("queue_full", "deadline", "lease", "wiring", "shape", "quota"));
+              UnorderedElementsAre("queue_full", "deadline", "lease", "wiring", "shape", "quota",
+                                   "kv_memory"));
+  EXPECT_THAT(values("aerie_kv_pages", "state"), UnorderedElementsAre("free", "private", "shared"));
   EXPECT_THAT(values("aerie_sessions_ended_total", "reason"),
               UnorderedElementsAre("closed", "lease", "stream_closed", "shutdown"));
   EXPECT_THAT(values("aerie_hidden_rows_total", "transport"), UnorderedElementsAre("inline"));
@@ -74,10 +82,12 @@ TEST_F(PrometheusObserverTest, ShowsEverySeriesAtZeroBeforeTheFirstEvent) {
 }
 
 TEST_F(PrometheusObserverTest, CountsJudgedDraftsTokensAndPositions) {
-  observer_.OnRound({.proposed = 4});  // made, and judged by nobody yet
-  observer_.OnRound({.proposed = 3, .judgement = Judgement{.proposed = 4, .accepted = 2}});
-  observer_.OnRound({.judgement = Judgement{.proposed = 3, .accepted = 3}});
-  observer_.OnSessionEnded({.judgement = Judgement{.proposed = 2, .accepted = 0}});
+  observer_.OnRound({.proposed = 4, .depth = 4});  // made, and judged by nobody yet
+  observer_.OnRound({.proposed = 3,
+                     .judgement = Judgement{.proposed = 4, .depth = 4, .accepted = 2},
+                     .depth = 3});
+  observer_.OnRound({.judgement = Judgement{.proposed = 3, .depth = 3, .accepted = 3}});
+  observer_.OnSessionEnded({.judgement = Judgement{.proposed = 2, .depth = 2, .accepted = 0}});
 
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Sum("aerie_spec_decode_num_drafts_total"), 3);
@@ -96,12 +106,61 @@ TEST_F(PrometheusObserverTest, CountsJudgedDraftsTokensAndPositions) {
   EXPECT_EQ(scrape.Sum("aerie_draft_length_tokens_sum"), 7);
 }
 
+TEST_F(PrometheusObserverTest, CountsATreeByItsLevelsAndByAllItsTokens) {
+  observer_.OnRound({.proposed = 4, .depth = 2});
+  observer_.OnRound({.judgement = Judgement{.proposed = 4, .depth = 2, .accepted = 1}});
+  observer_.OnRound({.judgement = Judgement{.proposed = 3, .depth = 3, .accepted = 3}});
+
+  const Exposition scrape = Scrape();
+  EXPECT_EQ(scrape.Sum("aerie_spec_decode_num_drafts_total"), 2);
+  EXPECT_EQ(scrape.Sum("aerie_spec_decode_num_draft_tokens_total"), 7);
+  EXPECT_EQ(scrape.Sum("aerie_spec_decode_num_accepted_tokens_total"), 4);
+  const int reached[kMaxK] = {2, 2, 1, 0};
+  const int accepted[kMaxK] = {2, 1, 1, 0};
+  for (int i = 0; i < kMaxK; ++i) {
+    const Labels position = {{"position", std::to_string(i)}};
+    EXPECT_EQ(scrape.Sum("aerie_spec_decode_num_draft_tokens_per_pos_total", position), reached[i]);
+    EXPECT_EQ(scrape.Sum("aerie_spec_decode_num_accepted_tokens_per_pos_total", position),
+              accepted[i]);
+  }
+  EXPECT_EQ(scrape.Sum("aerie_draft_length_tokens_sum"), 4);
+  EXPECT_EQ(scrape.Sum("aerie_draft_depth_levels_sum"), 2);
+  EXPECT_EQ(scrape.Sum("aerie_draft_depth_levels_count"), 1);
+}
+
+TEST_F(PrometheusObserverTest, ShowsThePagesOfDraftKvByWhoUsesThem) {
+  PrometheusObserver observer({.kv_pages = 100, .kv_page_bytes = 4096});
+  const auto pages = [&observer](const char* state) {
+    return Exposition(*observer.metrics()).Sum("aerie_kv_pages", {{"state", state}});
+  };
+  EXPECT_EQ(pages("free"), 100) << "before the first session";
+  EXPECT_EQ(Exposition(*observer.metrics()).Sum("aerie_kv_page_bytes"), 4096);
+  observer.OnKvUsage({.pages_total = 100, .pages_used = 30, .pages_shared = 7});
+  EXPECT_EQ(pages("free"), 70);
+  EXPECT_EQ(pages("private"), 23);
+  EXPECT_EQ(pages("shared"), 7);
+  observer.OnKvUsage({.pages_total = 100, .pages_used = 1, .pages_shared = 0});
+  EXPECT_EQ(pages("free"), 99);
+  EXPECT_EQ(pages("private"), 1);
+  EXPECT_EQ(pages("shared"), 0);
+}
+
+TEST_F(PrometheusObserverTest, CountsEvictionsAndTheirRows) {
+  observer_.OnEvicted(70);
+  observer_.OnEvicted(5);
+  EXPECT_EQ(Scrape().Sum("aerie_kv_evictions_total"), 2);
+  EXPECT_EQ(Scrape().Sum("aerie_kv_evicted_rows_total"), 75);
+}
+
 TEST_F(PrometheusObserverTest, CountsAMismatchOnlyWhenTheWorkerReportedAnotherNumber) {
-  observer_.OnRound({.judgement = Judgement{.proposed = 4, .accepted = 2}});
-  observer_.OnRound({.judgement = Judgement{.proposed = 4, .accepted = 2, .worker_accepted = 2}});
+  observer_.OnRound({.judgement = Judgement{.proposed = 4, .depth = 4, .accepted = 2}});
+  observer_.OnRound(
+      {.judgement = Judgement{.proposed = 4, .depth = 4, .accepted = 2, .worker_accepted = 2}});
   EXPECT_EQ(Scrape().Sum("aerie_accept_report_mismatch_total"), 0);
-  observer_.OnRound({.judgement = Judgement{.proposed = 4, .accepted = 2, .worker_accepted = 3}});
-  observer_.OnRound({.judgement = Judgement{.proposed = 4, .accepted = 2, .worker_accepted = 0}});
+  observer_.OnRound(
+      {.judgement = Judgement{.proposed = 4, .depth = 4, .accepted = 2, .worker_accepted = 3}});
+  observer_.OnRound(
+      {.judgement = Judgement{.proposed = 4, .depth = 4, .accepted = 2, .worker_accepted = 0}});
   EXPECT_EQ(Scrape().Sum("aerie_accept_report_mismatch_total"), 2);
 }
 
@@ -133,6 +192,8 @@ TEST_F(PrometheusObserverTest, CountsEachReasonUnderItsOwnName) {
   for (int i = 0; i < 1; ++i) observer_.OnRound({.skipped = SkipReason::kNotAsked});
   for (int i = 0; i < 2; ++i) observer_.OnRound({.skipped = SkipReason::kContextLimit});
   for (int i = 0; i < 3; ++i) observer_.OnRound({.skipped = SkipReason::kDeadline});
+  for (int i = 0; i < 4; ++i) observer_.OnRound({.skipped = SkipReason::kNotWorthwhile});
+  for (int i = 0; i < 7; ++i) observer_.OnRejected(RejectReason::kKvMemory);
   for (int i = 0; i < 1; ++i) observer_.OnRejected(RejectReason::kQueueFull);
   for (int i = 0; i < 2; ++i) observer_.OnRejected(RejectReason::kDeadline);
   for (int i = 0; i < 3; ++i) observer_.OnRejected(RejectReason::kLease);
@@ -150,13 +211,15 @@ TEST_F(PrometheusObserverTest, CountsEachReasonUnderItsOwnName) {
          {{"closed", 1}, {"lease", 2}, {"rollback", 3}, {"stream_closed", 4}, {"shutdown", 5}});
   expect("aerie_sessions_ended_total",
          {{"stream_closed", 4}, {"shutdown", 5}, {"closed", 6}, {"lease", 7}});
-  expect("aerie_drafts_skipped_total", {{"not_asked", 1}, {"context_limit", 2}, {"deadline", 3}});
+  expect("aerie_drafts_skipped_total",
+         {{"not_asked", 1}, {"context_limit", 2}, {"deadline", 3}, {"not_worthwhile", 4}});
   expect("aerie_rejected_total", {{"queue_full", 1},
                                   {"deadline", 2},
                                   {"lease", 3},
                                   {"wiring", 4},
                                   {"shape", 5},
-                                  {"quota", 6}});
+                                  {"quota", 6},
+                                  {"kv_memory", 7}});
 }
 
 TEST_F(PrometheusObserverTest, ObservesThePhasesThatAServedCallWentThrough) {
@@ -165,7 +228,8 @@ TEST_F(PrometheusObserverTest, ObservesThePhasesThatAServedCallWentThrough) {
                      .step_time = absl::Milliseconds(6),
                      .total = absl::Milliseconds(9),
                      .rows = 3,
-                     .proposed = 4});
+                     .proposed = 4,
+                     .depth = 4});
   // A prompt chunk: rows and no draft.
   observer_.OnRound({.queue_wait = absl::Microseconds(20),
                      .extend_time = absl::Milliseconds(30),
@@ -291,6 +355,23 @@ TEST_F(PrometheusObserverTest, LabelsAllButTheBuildWithDrafterVersionAndTarget) 
   }
 }
 
+TEST_F(PrometheusObserverTest, HasAPageThatNamesEveryMetricAndNoOther) {
+  const char* source = std::getenv("AERIE_SOURCE_DIR");
+  ASSERT_NE(source, nullptr) << "run it with ctest, which tells where the sources are";
+  std::ifstream file(std::string(source) + "/docs/metrics.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  // In the page's tables a name stands alone between backquotes.
+  std::set<std::string> named;
+  const std::regex name("`((?:aerie|grpc_server|process)_[a-z_]+)`");
+  for (std::sregex_iterator it(page.begin(), page.end(), name), end; it != end; ++it) {
+    named.insert((*it)[1]);
+  }
+  std::set<std::string> exported;
+  const Exposition scrape = Scrape();
+  for (const auto& [metric, help] : scrape.help()) exported.insert(metric);
+  EXPECT_EQ(named, exported);
+}
+
 TEST_F(PrometheusObserverTest, TakesAnyTextAsALabel) {
   PrometheusObserver observer({.labels = {.target = "a \"b\" \\ c\nd {e=\"f\"}"}});
   EXPECT_EQ(Exposition(*observer.metrics())
@@ -387,8 +468,18 @@ TEST_F(PrometheusObserverDeathTest, RefusesJudgementsThatNoDraftCanHave) {
                "a draft of 5 tokens was judged");
   EXPECT_DEATH(observer_.OnRound({.judgement = Judgement{.proposed = 0}}),
                "a draft of 0 tokens was judged");
-  EXPECT_DEATH(observer_.OnRound({.judgement = Judgement{.proposed = 2, .accepted = 3}}),
-               "3 of 2 draft tokens were accepted");
+  EXPECT_DEATH(observer_.OnRound({.judgement = Judgement{.proposed = 2, .depth = 3}}),
+               "2 tokens on 3 levels");
+  EXPECT_DEATH(observer_.OnRound({.judgement = Judgement{.proposed = 2}}), "2 tokens on 0 levels");
+  EXPECT_DEATH(
+      observer_.OnRound({.judgement = Judgement{.proposed = 3, .depth = 2, .accepted = 3}}),
+      "3 of 2 levels of a draft were accepted");
+}
+
+TEST_F(PrometheusObserverDeathTest, RefusesPagesThatDoNotAddUp) {
+  EXPECT_DEATH(observer_.OnKvUsage({.pages_total = 4, .pages_used = 5}), "5 used of 4 pages");
+  EXPECT_DEATH(observer_.OnKvUsage({.pages_total = 4, .pages_used = 1, .pages_shared = 2}),
+               "2 shared of 1 used");
 }
 
 TEST_F(PrometheusObserverDeathTest, RefusesAMethodThatHasNoSeries) {

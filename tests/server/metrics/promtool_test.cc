@@ -54,7 +54,7 @@ class PromtoolTest : public testing::Test {
 TEST_F(PromtoolTest, FindsNothingToComplainAbout) {
   PrometheusObserver observer(
       {.labels = {.drafter = "demo", .version = "1", .target = "t \"\\ x"}, .max_k = 128});
-  observer.OnRound({.judgement = Judgement{.proposed = 4, .accepted = 2}});
+  observer.OnRound({.judgement = Judgement{.proposed = 4, .depth = 4, .accepted = 2}});
   const Outcome lint = Pipe("promtool check metrics", Exposition(*observer.metrics()).text());
   EXPECT_EQ(lint.status, 0);
   EXPECT_EQ(lint.output, "");

@@ -37,18 +37,16 @@ TEST(BatchingTest, ABatchDraftsWhatEachSequenceDraftsAlone) {
   for (int32_t depth = 0; depth < kDepth; ++depth) {
     std::vector<StepSequence> batch;
     for (size_t i = 0; i < counts.size(); ++i) {
-      const OpenedSlot& slot = *slots[slot_of[i]];
-      if (depth == 0) {
-        batch.push_back({slot.id(), 0, Recording()[i].RowTokens(0, counts[i]),
-                         Recording()[i].RowAux(0, counts[i]), true});
-      } else {
-        batch.push_back(
-            {slot.id(), slot.length(), {&chains[i].back().token, 1}, HiddenRows(), true});
-      }
+      OpenedSlot& slot = *slots[slot_of[i]];
+      batch.push_back(depth == 0 ? slot.ExtendRows(Recording()[i], counts[i], Outputs::kLast)
+                                 : slot.DraftRow(chains[i].back().token));
     }
     const auto outputs = model.Step(batch, 1);
     ASSERT_THAT(outputs, IsOk());
-    for (size_t i = 0; i < counts.size(); ++i) chains[i].push_back((*outputs)[i].top.at(0));
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (depth == 0) slots[slot_of[i]]->Took(counts[i]);
+      chains[i].push_back((*outputs)[i].rows.at(0).top.at(0));
+    }
   }
   for (size_t i = 0; i < counts.size(); ++i) {
     SCOPED_TRACE(i);
@@ -62,15 +60,15 @@ TEST(BatchingTest, ExtendAndDraftRowsShareAPass) {
   const ScoredToken first_draft = *first.Extend(Recording()[0], 50, true);
   const ScoredToken third_draft = *third.Extend(Recording()[2], 30, true);
   // A draft row, a long extend that wants nothing, a draft row, in one pass.
-  const std::vector<StepSequence> batch = {
-      {first.id(), 50, {&first_draft.token, 1}, HiddenRows(), true},
-      {second.id(), 0, Recording()[1].RowTokens(0, 40), Recording()[1].RowAux(0, 40), false},
-      {third.id(), 30, {&third_draft.token, 1}, HiddenRows(), true}};
+  const std::vector<StepSequence> batch = {first.DraftRow(first_draft.token),
+                                           second.ExtendRows(Recording()[1], 40, Outputs::kNone),
+                                           third.DraftRow(third_draft.token)};
   const auto outputs = model.Step(batch, 1);
   ASSERT_THAT(outputs, IsOk());
-  EXPECT_TRUE((*outputs)[1].top.empty());
-  ExpectSame({first_draft, (*outputs)[0].top[0]}, DraftAlone(model, Recording()[0], 49, 2));
-  ExpectSame({third_draft, (*outputs)[2].top[0]}, DraftAlone(model, Recording()[2], 29, 2));
+  second.Took(40);
+  EXPECT_TRUE((*outputs)[1].rows.empty());
+  ExpectSame({first_draft, (*outputs)[0].rows[0].top[0]}, DraftAlone(model, Recording()[0], 49, 2));
+  ExpectSame({third_draft, (*outputs)[2].rows[0].top[0]}, DraftAlone(model, Recording()[2], 29, 2));
   ExpectSame(second.Chain(*second.Extend(Recording()[1], 5, true), kDepth),
              DraftAlone(model, Recording()[1], 44, kDepth));
 }
@@ -89,8 +87,7 @@ TEST(BatchingTest, RowsAfterARollbackReplaceTheOldOnes) {
   OpenedSlot slot(model);
   slot.Extend(Recording()[5], 20, false);
   // Rows of another sequence, as after a fork of the text; then back, in front of it.
-  const StepSequence other{slot.id(), 20, Recording()[6].RowTokens(20, 30),
-                           Recording()[6].RowAux(20, 30), true};
+  const StepSequence other = slot.ExtendRows(Recording()[6], 30, Outputs::kLast);
   ASSERT_THAT(model.Step({&other, 1}, 1), IsOk());
   slot.Truncate(13);
   ExpectSame(slot.Chain(*slot.Extend(Recording()[5], 40, true), kDepth),
@@ -131,18 +128,18 @@ TEST(BatchingTest, HugeRowsOfOneSequenceLeaveTheOthersDraftAlone) {
                          {reinterpret_cast<const char*>(huge.data()), huge.size() * sizeof(float)});
   ASSERT_THAT(rows, IsOk());
   const int32_t token = 5;
-  const std::vector<StepSequence> batch = {
-      {healthy.id(), 60, {&first.token, 1}, HiddenRows(), true},
-      {sick.id(), 10, {&token, 1}, *rows, true}};
+  StepSequence bad = sick.ExtendRows(Recording()[8], 1, Outputs::kLast);
+  bad.tokens = {&token, 1};
+  bad.aux = *rows;
+  const std::vector<StepSequence> batch = {healthy.DraftRow(first.token), bad};
   const auto outputs = model.Step(batch, 1);
   ASSERT_THAT(outputs, IsOk());
-  EXPECT_FALSE(outputs->at(1).finite);
-  EXPECT_TRUE(outputs->at(1).top.empty());
-  EXPECT_TRUE(outputs->at(0).finite);
+  EXPECT_FALSE(outputs->at(1).rows.at(0).finite);
+  EXPECT_TRUE(outputs->at(1).rows[0].top.empty());
+  EXPECT_TRUE(outputs->at(0).rows.at(0).finite);
   healthy.Truncate(59);
   ExpectSame(healthy.Chain(*healthy.Extend(Recording()[7], 1, true), kDepth),
              DraftAlone(model, Recording()[7], 59, kDepth));
-  sick.Truncate(10);
   ExpectSame(sick.Chain(*sick.Extend(Recording()[8], 20, true), kDepth),
              DraftAlone(model, Recording()[8], 29, kDepth));
 }
@@ -150,11 +147,10 @@ TEST(BatchingTest, HugeRowsOfOneSequenceLeaveTheOthersDraftAlone) {
 TEST(BatchingTest, MoreThanOneCandidateComesBestFirst) {
   DraftModel& model = SharedDemo();
   OpenedSlot slot(model);
-  const StepSequence rows{slot.id(), 0, Recording()[0].RowTokens(0, 46),
-                          Recording()[0].RowAux(0, 46), true};
+  const StepSequence rows = slot.ExtendRows(Recording()[0], 46, Outputs::kLast);
   const auto outputs = model.Step({&rows, 1}, 5);
   ASSERT_THAT(outputs, IsOk());
-  const auto& top = (*outputs)[0].top;
+  const auto& top = (*outputs)[0].rows.at(0).top;
   ASSERT_EQ(top.size(), 5);
   ExpectSame({top[0]}, DraftAlone(model, Recording()[0], 45, 1));
   for (size_t i = 1; i < top.size(); ++i) EXPECT_TRUE(top[i].log_prob <= top[i - 1].log_prob);
@@ -174,10 +170,12 @@ TEST(BatchingTest, TheTypeAndPlaceOfRowsOnTheWireDoNotMatter) {
   const auto rows =
       HiddenRows::Create(DType::kF32, count, width, std::string_view(shifted).substr(1));
   ASSERT_THAT(rows, IsOk());
-  const StepSequence extend{slot.id(), 0, sequence.RowTokens(0, count), *rows, true};
+  StepSequence extend = slot.ExtendRows(sequence, count, Outputs::kLast);
+  extend.aux = *rows;
   const auto outputs = model.Step({&extend, 1}, 1);
   ASSERT_THAT(outputs, IsOk());
-  ExpectSame(slot.Chain((*outputs)[0].top[0], kDepth),
+  slot.Took(count);
+  ExpectSame(slot.Chain((*outputs)[0].rows[0].top[0], kDepth),
              DraftAlone(model, sequence, count - 1, kDepth));
 }
 

@@ -1,10 +1,13 @@
 #include "tests/server/model/demo_head.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <random>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
@@ -75,28 +78,121 @@ const std::vector<RecordedSequence>& Recording() {
   return *recording;
 }
 
-OpenedSlot::OpenedSlot(DraftModel& model) : model_(model), id_(ValueOrDie(model.OpenSlot())) {}
+namespace {
+
+// What is free of one model's pages and slots. Pages are given out in no order, so that a mix-up
+// shows.
+struct Supply {
+  int32_t open = 0;
+  std::vector<PageId> pages;
+  std::vector<SlotId> slots;
+  SlotId next_slot = 0;
+};
+
+Supply& SupplyOf(const DraftModel& model) {
+  static auto* const supplies = new std::map<const DraftModel*, Supply>();
+  Supply& supply = (*supplies)[&model];
+  if (supply.open == 0) {  // perhaps another model at the same address
+    supply = Supply();
+    const int32_t count = std::min(model.kv_store().num_pages, 4096);
+    for (int32_t i = 0; i < count; ++i) supply.pages.push_back(i);
+    std::shuffle(supply.pages.begin(), supply.pages.end(), std::mt19937(count));
+  }
+  return supply;
+}
+
+}  // namespace
+
+OpenedSlot::OpenedSlot(DraftModel& model) : model_(model) {
+  Supply& supply = SupplyOf(model);
+  ++supply.open;
+  if (supply.slots.empty()) supply.slots.push_back(supply.next_slot++);
+  id_ = supply.slots.back();
+  supply.slots.pop_back();
+}
+
+OpenedSlot::~OpenedSlot() {
+  Supply& supply = SupplyOf(model_);
+  --supply.open;
+  supply.slots.push_back(id_);
+  for (const PageId page : pages_) {
+    if (page != kNoPage) supply.pages.push_back(page);
+  }
+  model_.ReleaseSlot(id_);
+}
+
+void OpenedSlot::StartAt(int64_t row, int64_t first) {
+  shift_ = row - first;
+  length_ = visible_.start = row;
+  pages_.assign(row / model_.kv_store().page_rows, kNoPage);
+}
+
+void OpenedSlot::ForkOf(const OpenedSlot& other, int64_t length) {
+  MakeRoom(length);
+  for (size_t i = 0; i < pages_.size(); ++i) model_.CopyPage(other.pages_[i], pages_[i]);
+  length_ = length;
+  visible_ = other.visible_;
+}
+
+void OpenedSlot::MakeRoom(int64_t rows) {
+  const int64_t page_rows = model_.kv_store().page_rows;
+  Supply& supply = SupplyOf(model_);
+  while (static_cast<int64_t>(pages_.size()) * page_rows < rows) {
+    AERIE_CHECK(!supply.pages.empty()) << "a test that needs this many pages needs another supply";
+    pages_.push_back(supply.pages.back());
+    supply.pages.pop_back();
+  }
+}
+
+StepSequence OpenedSlot::ExtendRows(const RecordedSequence& sequence, int64_t count,
+                                    Outputs outputs) {
+  MakeRoom(length_ + count);
+  drafted_ = 0;
+  return {.slot = id_,
+          .pages = pages_,
+          .length = length_,
+          .visible = visible_,
+          .tokens = sequence.RowTokens(length_ - shift_, count),
+          .aux = sequence.RowAux(length_ - shift_, count),
+          .parents = {},
+          .outputs = outputs,
+          .probes = {}};
+}
+
+StepSequence OpenedSlot::DraftRows(std::vector<int32_t> tokens, std::vector<int32_t> parents) {
+  tokens_ = std::move(tokens);
+  parents_ = std::move(parents);
+  drafted_ += static_cast<int32_t>(tokens_.size());
+  MakeRoom(length_ + drafted_);
+  return {.slot = id_,
+          .pages = pages_,
+          .length = length_,
+          .visible = visible_,
+          .tokens = tokens_,
+          .aux = HiddenRows(),
+          .parents = parents_,
+          .outputs = Outputs::kEvery,
+          .probes = {}};
+}
 
 std::optional<ScoredToken> OpenedSlot::Extend(const RecordedSequence& sequence, int64_t count,
                                               bool wants_output) {
-  const int64_t first = length();
-  const StepSequence rows{id_, first, sequence.RowTokens(first, count),
-                          sequence.RowAux(first, count), wants_output};
+  const StepSequence rows =
+      ExtendRows(sequence, count, wants_output ? Outputs::kLast : Outputs::kNone);
   const auto outputs = ValueOrDie(model_.Step({&rows, 1}, 1));
-  AERIE_CHECK(outputs.size() == 1 && outputs[0].top.size() == (wants_output ? 1 : 0));
-  return wants_output ? std::optional(outputs[0].top[0]) : std::nullopt;
+  Took(count);
+  AERIE_CHECK(outputs.size() == 1 && outputs[0].rows.size() == (wants_output ? 1 : 0));
+  return wants_output ? std::optional(outputs[0].rows[0].top.at(0)) : std::nullopt;
 }
 
 ScoredToken OpenedSlot::Draft(int32_t token) {
-  const StepSequence row{id_, length(), {&token, 1}, HiddenRows(), /*wants_output=*/true};
-  return ValueOrDie(model_.Step({&row, 1}, 1)).at(0).top.at(0);
+  const StepSequence row = DraftRow(token);
+  return ValueOrDie(model_.Step({&row, 1}, 1)).at(0).rows.at(0).top.at(0);
 }
 
 std::vector<ScoredToken> OpenedSlot::Chain(ScoredToken first, int32_t k) {
-  const int64_t committed = length();
   std::vector<ScoredToken> chain = {first};
   while (static_cast<int32_t>(chain.size()) < k) chain.push_back(Draft(chain.back().token));
-  Truncate(committed);
   return chain;
 }
 

@@ -39,9 +39,13 @@ absl::StatusOr<std::vector<StepOutput>> StepTiny(DraftModel& model, int32_t top_
   const std::vector<float> aux = Noise(36, 7);
   const auto rows = HiddenRows::Create(
       DType::kF32, 1, 36, {reinterpret_cast<const char*>(aux.data()), aux.size() * sizeof(float)});
-  const auto slot = model.OpenSlot();
   const int32_t token = 21;
-  const StepSequence sequence{*slot, 0, {&token, 1}, *rows, true};
+  const PageId page = 5;
+  const StepSequence sequence{.slot = 0,
+                              .pages = {&page, 1},
+                              .tokens = {&token, 1},
+                              .aux = *rows,
+                              .outputs = Outputs::kLast};
   return model.Step({&sequence, 1}, top_k);
 }
 
@@ -67,7 +71,9 @@ INSTANTIATE_TEST_SUITE_P(
         {"Device", [](ModelOptions& o) { o.device = "tpu"; }, "--device is \"tpu\""},
         {"Threads", [](ModelOptions& o) { o.threads = -1; }, "--threads is -1"},
         {"ManyThreads", [](ModelOptions& o) { o.threads = 5000; }, "--threads is 5000"},
-        {"Sessions", [](ModelOptions& o) { o.max_sessions = 0; }, "--max-sessions is 0"},
+        {"KvMemory", [](ModelOptions& o) { o.kv_memory_bytes = 0; }, "--kv-memory is 0"},
+        {"PageRows", [](ModelOptions& o) { o.kv_page_rows = 0; }, "--kv-page-rows is 0"},
+        {"LongPages", [](ModelOptions& o) { o.kv_page_rows = 1025; }, "--kv-page-rows is 1025"},
     }),
     [](const auto& test) { return test.param.name; });
 
@@ -103,7 +109,7 @@ TEST(Eagle3ModelTest, TokensAreTargetIds) {
   const auto outputs = StepTiny(**model, 10);
   ASSERT_THAT(outputs, IsOk());
   std::vector<int32_t> ids;
-  for (const ScoredToken& scored : (*outputs)[0].top) ids.push_back(scored.token);
+  for (const ScoredToken& scored : (*outputs)[0].rows[0].top) ids.push_back(scored.token);
   EXPECT_THAT(ids, testing::UnorderedElementsAreArray(TinyTargetIds()));
 }
 
@@ -116,8 +122,8 @@ TEST(Eagle3ModelTest, TheHeadsOwnEmbeddingIsTheOneThatIsUsed) {
   const auto same = StepTiny(**LoadTiny(head, {.dtype = ComputeDType::kFloat32}), 10);
   head.tensors.back().bytes = BytesOf(Noise(480, 99));
   const auto other = StepTiny(**LoadTiny(head, {.dtype = ComputeDType::kFloat32}), 10);
-  EXPECT_EQ((*borrowed)[0].top[0].log_prob, (*same)[0].top[0].log_prob);
-  EXPECT_NE((*borrowed)[0].top[0].log_prob, (*other)[0].top[0].log_prob);
+  EXPECT_EQ((*borrowed)[0].rows[0].top[0].log_prob, (*same)[0].rows[0].top[0].log_prob);
+  EXPECT_NE((*borrowed)[0].rows[0].top[0].log_prob, (*other)[0].rows[0].top[0].log_prob);
 }
 
 TEST(Eagle3ModelTest, WeightsThatAreNoNumbersAreRefusedByName) {
@@ -140,19 +146,24 @@ TEST(Eagle3ModelTest, AHeadThatGivesNoNumbersFailsItsTrialRow) {
   EXPECT_THAT(std::string(model.status().message()), HasSubstr("failed its trial row"));
 }
 
-TEST(Eagle3ModelTest, SlotsAreLimitedAndComeBack) {
-  const auto model = LoadTiny(TinyHead(), {.dtype = ComputeDType::kFloat32, .max_sessions = 2});
+// A row of the tiny head: 2 key heads of 6 + 6 float32 numbers, 96 bytes.
+TEST(Eagle3ModelTest, TheKvStoreIsAsLargeAsItsMemory) {
+  const auto model = LoadTiny(
+      TinyHead(),
+      {.dtype = ComputeDType::kFloat32, .kv_memory_bytes = 40 * 96 * 5 + 479, .kv_page_rows = 5});
   ASSERT_THAT(model, IsOk());
-  const auto first = (*model)->OpenSlot();
-  const auto second = (*model)->OpenSlot();
-  ASSERT_THAT(first, IsOk());
-  ASSERT_THAT(second, IsOk());
-  EXPECT_NE(*first, *second);
-  EXPECT_THAT((*model)->OpenSlot(), StatusIs(absl::StatusCode::kResourceExhausted));
-  (*model)->CloseSlot(*first);
-  const auto third = (*model)->OpenSlot();
-  ASSERT_THAT(third, IsOk());
-  EXPECT_EQ((*model)->SlotLength(*third), 0);
+  EXPECT_EQ((*model)->kv_store().num_pages, 40);
+  EXPECT_EQ((*model)->kv_store().page_rows, 5);
+  EXPECT_EQ((*model)->kv_store().page_bytes, 96 * 5);
+}
+
+TEST(Eagle3ModelTest, KvMemoryForHardlyAPageIsRefused) {
+  const auto model = LoadTiny(
+      TinyHead(), {.dtype = ComputeDType::kFloat32, .kv_memory_bytes = 5000, .kv_page_rows = 16});
+  ASSERT_THAT(model, StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(std::string(model.status().message()),
+              SaysWhatWhyAndHow("--kv-memory is 5000 bytes, which hold 3 pages of 16 rows "
+                                "(--kv-page-rows)"));
 }
 
 TEST(Eagle3ModelTest, OneRowDraftsInEveryTypeOfTheFile) {
@@ -169,8 +180,8 @@ TEST(Eagle3ModelTest, OneRowDraftsInEveryTypeOfTheFile) {
     }
     const auto expected = StepTiny(**LoadTiny(full, {.dtype = ComputeDType::kFloat32}), 1);
     const auto actual = StepTiny(**LoadTiny(half, {.dtype = ComputeDType::kFloat32}), 1);
-    EXPECT_EQ((*actual)[0].top[0].token, (*expected)[0].top[0].token);
-    EXPECT_EQ((*actual)[0].top[0].log_prob, (*expected)[0].top[0].log_prob);
+    EXPECT_EQ((*actual)[0].rows[0].top[0].token, (*expected)[0].rows[0].top[0].token);
+    EXPECT_EQ((*actual)[0].rows[0].top[0].log_prob, (*expected)[0].rows[0].top[0].log_prob);
   }
 }
 
@@ -189,6 +200,23 @@ TEST(Eagle3ModelTest, BFloat16DraftsNearlyTheSame) {
     }
   }
   EXPECT_GE(equal, 10) << "of " << Recording().size();
+}
+
+// Enough rows that attention is shared out among threads.
+TEST(Eagle3ModelTest, TwoThreadsComputeWhatOneDoes) {
+  std::vector<std::vector<RowOutput>> outputs;
+  for (const int32_t threads : {1, 2}) {
+    const auto model = LoadDemo({.dtype = ComputeDType::kFloat32, .threads = threads});
+    OpenedSlot slot(*model);
+    const StepSequence part = slot.ExtendRows(Recording()[0], 150, Outputs::kEvery);
+    auto step = model->Step({&part, 1}, 3);
+    ASSERT_THAT(step, IsOk());
+    outputs.push_back((*step)[0].rows);
+  }
+  for (size_t row = 0; row < 150; ++row) {
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(outputs[0][row].top[i].log_prob, outputs[1][row].top[i].log_prob, 1e-4f) << row;
+  }
 }
 
 TEST(Eagle3ModelTest, TheVersionOfLibTorchIsKnown) {

@@ -114,23 +114,21 @@ std::vector<std::vector<std::vector<int32_t>>> DraftEverywhere(DraftModel& model
     for (int32_t depth = 0; depth < k && any; ++depth) {
       std::vector<StepSequence> batch;
       for (const size_t i : open) {
-        const int64_t at = slots[i]->length();
         if (depth == 0) {
-          batch.push_back({slots[i]->id(), at, recording[i].RowTokens(at, 1),
-                           recording[i].RowAux(at, 1), true});
+          batch.push_back(slots[i]->ExtendRows(recording[i], 1, Outputs::kLast));
+          slots[i]->Took(1);
           drafts[i].emplace_back();
         } else {
-          batch.push_back({slots[i]->id(), at, {&last[i], 1}, HiddenRows(), true});
+          batch.push_back(slots[i]->DraftRow(last[i]));
         }
       }
       const auto outputs = model.Step(batch, 1);
       EXPECT_THAT(outputs, IsOk());
       for (size_t j = 0; j < open.size(); ++j) {
-        last[open[j]] = (*outputs)[j].top[0].token;
+        last[open[j]] = (*outputs)[j].rows[0].top[0].token;
         drafts[open[j]].back().push_back(last[open[j]]);
       }
     }
-    for (const size_t i : open) slots[i]->Truncate(slots[i]->length() - k + 1);
   }
   return drafts;
 }

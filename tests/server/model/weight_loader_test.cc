@@ -1,6 +1,7 @@
 // Weights of more than one block: what heads of a few kilobytes cannot see.
 #include "server/model/weight_loader.h"
 
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <string>
@@ -82,6 +83,38 @@ TEST_F(WeightLoaderTest, ANumberThatIsNoneIsFoundInTheLastBlock) {
   ASSERT_THAT(loader.status(), StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(std::string(loader.status().message()),
               testing::HasSubstr("midlayer.mlp.down_proj.weight hold NaN"));
+}
+
+// Of this process, in bytes: the most that was resident since ForgetPeak(), as the kernel tells it.
+int64_t PeakBytes() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) return std::stoll(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+bool ForgetPeak() {
+  std::ofstream file("/proc/self/clear_refs");
+  file << "5" << std::flush;
+  return file.good();
+}
+
+TEST_F(WeightLoaderTest, LoadingHoldsTheWeightsAndOneBlock) {
+  constexpr int64_t kRows = 8192;  // 64 MiB
+  const SafetensorsFile& file =
+      Write({{"w", "BF16", {kRows, kColumns}, std::string(kRows * kColumns * 2, '\x3c')}});
+  checkpoint_.tensors[HeadTensor::kDown] = *file.Find("w");
+  checkpoint_.embedding = *file.Find("w");
+  WeightLoader loader(checkpoint_, at::kBFloat16);
+  const int64_t weights = kRows * kColumns * 2, block = int64_t{32} << 20;
+  if (!ForgetPeak()) GTEST_SKIP() << "this system does not let a process forget its peak";
+  const int64_t before = PeakBytes();
+  const MappedRows embedding = loader.Embedding();
+  EXPECT_LT(PeakBytes() - before, block) << "the embedding stays in its file";
+  const at::Tensor weight = loader.Matrix(HeadTensor::kDown);
+  EXPECT_LT(PeakBytes() - before, weights + block);
+  EXPECT_GT(PeakBytes() - before, weights / 2) << "else the peak is not what it is taken for";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "common/error_detail.h"
 #include "common/rpc/codec.h"
 #include "common/rpc/status_codec.h"
+#include "common/rpc/tree_codec.h"
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -124,6 +125,11 @@ INSTANTIATE_TEST_SUITE_P(
         {"Infinity",
          [](v1::DraftRequest* r) { SetFloat(r, 2, 11, -std::numeric_limits<float>::infinity()); },
          kInvalid, kReasonNonFinite, "row 2 (row 6 of the sequence)"},
+        {"VerificationThatTookNoTime", [](v1::DraftRequest* r) { r->mutable_verify_cost(); },
+         kInvalid, kReasonRequestInvalid, "verify_cost.time is 0"},
+        {"VerificationThatTookLessThanNoTime",
+         [](v1::DraftRequest* r) { r->mutable_verify_cost()->mutable_time()->set_seconds(-1); },
+         kInvalid, kReasonRequestInvalid, "verify_cost.time is -1s"},
         {"Gap", [](v1::DraftRequest* r) { r->set_base_length(5); },
          absl::StatusCode::kFailedPrecondition, kReasonBaseLengthAhead, "resend from"},
         {"GapAtTheEndOfInt32", [](v1::DraftRequest* r) { r->set_base_length(0xffffffffu); },
@@ -264,62 +270,110 @@ TEST_P(BadOpenTest, IsRefusedAndLeavesOtherSessionsAsTheyWere) {
   EXPECT_EQ(fields, GetParam().fields);
 
   ExpectRightDraft(server.stub(), &bystander, 2, 5);
-  EXPECT_EQ(server.model().open_slots(), 1);
+  EXPECT_EQ(server.UsedPages(), 2) << "of the bystander's five rows";
 }
 
 constexpr auto kUnfit = absl::StatusCode::kFailedPrecondition;
-INSTANTIATE_TEST_SUITE_P(Cases, BadOpenTest,
-                         ::testing::ValuesIn(std::vector<BadOpenCase>{
-                             {"NoManifest",
-                              [](v1::OpenSessionRequest* r) { r->clear_manifest(); },
-                              kInvalid,
-                              kReasonManifestInvalid,
-                              "brings no manifest",
-                              {}},
-                             {"BoundaryAboveNumLayers",
-                              [](v1::OpenSessionRequest* r) {
-                                r->mutable_manifest()->mutable_captures(2)->set_boundary(9);
-                              },
-                              kInvalid,
-                              kReasonManifestInvalid,
-                              "capture 2 is boundary 9",
-                              {}},
-                             {"WrongBoundaries",
-                              [](v1::OpenSessionRequest* r) {
-                                r->mutable_manifest()->mutable_captures(0)->set_boundary(2);
-                              },
-                              kUnfit,
-                              kReasonManifestMismatch,
-                              "[2, 4, 7]",
-                              {"captures"}},
-                             {"BoundariesInAnotherOrder",
-                              [](v1::OpenSessionRequest* r) {
-                                r->mutable_manifest()->mutable_captures()->SwapElements(0, 2);
-                              },
-                              kUnfit,
-                              kReasonManifestMismatch,
-                              "[7, 4, 1]",
-                              {"captures"}},
-                             {"AnotherTarget",
-                              [](v1::OpenSessionRequest* r) {
-                                r->mutable_manifest()->set_num_layers(32);
-                                r->mutable_manifest()->set_hidden_size(4096);
-                                r->mutable_manifest()->set_vocab_size(32000);
-                              },
-                              kUnfit,
-                              kReasonManifestMismatch,
-                              "num_layers is 32, expected 8",
-                              {"num_layers", "hidden_size", "vocab_size"}},
-                             {"AnotherDrafter",
-                              [](v1::OpenSessionRequest* r) {
-                                r->mutable_manifest()->set_drafter("other");
-                              },
-                              kUnfit,
-                              kReasonManifestMismatch,
-                              "drafter is other",
-                              {"drafter"}},
-                         }),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, BadOpenTest,
+    ::testing::ValuesIn(std::vector<BadOpenCase>{
+        {"NoManifest",
+         [](v1::OpenSessionRequest* r) { r->clear_manifest(); },
+         kInvalid,
+         kReasonManifestInvalid,
+         "brings no manifest",
+         {}},
+        {"BoundaryAboveNumLayers",
+         [](v1::OpenSessionRequest* r) {
+           r->mutable_manifest()->mutable_captures(2)->set_boundary(9);
+         },
+         kInvalid,
+         kReasonManifestInvalid,
+         "capture 2 is boundary 9",
+         {}},
+        {"WrongBoundaries",
+         [](v1::OpenSessionRequest* r) {
+           r->mutable_manifest()->mutable_captures(0)->set_boundary(2);
+         },
+         kUnfit,
+         kReasonManifestMismatch,
+         "[2, 4, 7]",
+         {"captures"}},
+        {"BoundariesInAnotherOrder",
+         [](v1::OpenSessionRequest* r) {
+           r->mutable_manifest()->mutable_captures()->SwapElements(0, 2);
+         },
+         kUnfit,
+         kReasonManifestMismatch,
+         "[7, 4, 1]",
+         {"captures"}},
+        {"AnotherTarget",
+         [](v1::OpenSessionRequest* r) {
+           r->mutable_manifest()->set_num_layers(32);
+           r->mutable_manifest()->set_hidden_size(4096);
+           r->mutable_manifest()->set_vocab_size(32000);
+         },
+         kUnfit,
+         kReasonManifestMismatch,
+         "num_layers is 32, expected 8",
+         {"num_layers", "hidden_size", "vocab_size"}},
+        {"AnotherDrafter",
+         [](v1::OpenSessionRequest* r) { r->mutable_manifest()->set_drafter("other"); },
+         kUnfit,
+         kReasonManifestMismatch,
+         "drafter is other",
+         {"drafter"}},
+        {"TemperatureZero",
+         [](v1::OpenSessionRequest* r) { r->mutable_options()->mutable_sampling(); },
+         kInvalid,
+         kReasonOptionsInvalid,
+         "options.sampling.temperature is 0",
+         {}},
+        {"TreeOfWidthOne",
+         [](v1::OpenSessionRequest* r) {
+           v1::TreeShape* tree = r->mutable_options()->mutable_tree();
+           tree->set_depth(3);
+           tree->set_top_k(1);
+           tree->set_total_tokens(3);
+         },
+         kInvalid,
+         kReasonOptionsInvalid,
+         "options.tree.top_k is 1",
+         {}},
+        {"MoreNodesThanTheServerDrafts",
+         [](v1::OpenSessionRequest* r) {
+           v1::TreeShape* tree = r->mutable_options()->mutable_tree();
+           tree->set_depth(3);
+           tree->set_top_k(3);
+           tree->set_total_tokens(kMaxK + 1);
+         },
+         kInvalid,
+         kReasonOptionsInvalid,
+         "total_tokens",
+         {}},
+        {"ForkAndStart",
+         [](v1::OpenSessionRequest* r) {
+           r->mutable_fork()->set_session_id("parent");
+           r->set_start(5);
+         },
+         kInvalid,
+         kReasonOptionsInvalid,
+         "fork is set and start is 5",
+         {}},
+        {"ForkOfNoSession",
+         [](v1::OpenSessionRequest* r) { r->mutable_fork()->set_session_id("parent"); },
+         absl::StatusCode::kNotFound,
+         kReasonSessionUnknown,
+         "session \"parent\"",
+         {}},
+        {"LongClient",
+         [](v1::OpenSessionRequest* r) { r->set_client(std::string(65, 'c')); },
+         kInvalid,
+         kReasonOptionsInvalid,
+         "client has 65 bytes",
+         {}},
+    }),
+    [](const auto& test) { return test.param.name; });
 
 TEST(DraftServiceBadInputTest, ClosingWithAnIdOutsideTheVocabularyLeavesTheSessionOpen) {
   InProcessServer server(Options());

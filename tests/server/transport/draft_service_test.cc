@@ -7,6 +7,7 @@
 #include "common/error_detail.h"
 #include "common/rpc/codec.h"
 #include "common/rpc/status_codec.h"
+#include "common/rpc/tree_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/transport/in_process_server.h"
@@ -55,7 +56,7 @@ TEST(DraftServiceTest, AStatelessCallDraftsAndKeepsNothing) {
   ASSERT_TRUE(status.ok()) << status.error_message();
   sequence.Commit(6);
   EXPECT_EQ(rpc::DecodeDraftTree(response.tree()).value(), sequence.Expected(4));
-  EXPECT_EQ(server.model().open_slots(), 0);
+  EXPECT_EQ(server.UsedPages(), 0);
 }
 
 TEST(DraftServiceTest, AReplyCarriesSeqMethodAndTimes) {
@@ -131,7 +132,7 @@ TEST(DraftServiceTest, TellsAcceptanceInTheNextReplyAndAtTheClose) {
   EXPECT_EQ(closed.acceptance().num_draft_tokens(), 5u);
   EXPECT_EQ(closed.acceptance().num_spec_steps(), 2u);
   EXPECT_EQ(closed.acceptance().completion_tokens(), 4u);
-  EXPECT_EQ(server.model().open_slots(), 0);
+  EXPECT_EQ(server.UsedPages(), 0);
 }
 
 TEST(DraftServiceTest, RefusesWhatIsFullAndSaysWhenToRetry) {

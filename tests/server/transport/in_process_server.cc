@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "common/check.h"
 #include "common/rpc/codec.h"
+#include "common/rpc/session_codec.h"
+#include "common/rpc/tree_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/transport/server_info.h"
+#include "tests/testing/reference_draft.h"
 #include "tests/testing/sequences.h"
 
 namespace aerie {
@@ -71,8 +75,9 @@ InProcessServer::InProcessServer(InProcessOptions options) : service_(options.li
   if (!options.serve) return;
   service_.Serve(
       {.engine = engine_.get(),
-       .info = BuildServerInfo(engine_->spec(), options.engine, options.limits.max_message_bytes,
-                               {"1.2.3", "abc", "g++", "none"}, {{"max_k", "16", "default"}}),
+       .info = BuildServerInfo(engine_->spec(), model_->kv_store(), options.engine,
+                               options.limits.max_message_bytes, {"1.2.3", "abc", "g++", "none"},
+                               {{"max_k", "16", "default"}}),
        .round_observer = &observer_,
        .rpc_observer = &rpcs_});
   server_->SetServing(true);
@@ -80,6 +85,16 @@ InProcessServer::InProcessServer(InProcessOptions options) : service_(options.li
 
 // Calls first, then the engine that they use.
 InProcessServer::~InProcessServer() { server_->Shutdown(absl::InfinitePast()); }
+
+int64_t InProcessServer::UsedPages() {
+  // The engine's thread takes what it is told one after the other.
+  absl::Notification reached;
+  engine_->Close("no such session", {}, SessionEnd::kClosed,
+                 [&reached](absl::StatusOr<AcceptanceRecord>) { reached.Notify(); });
+  reached.WaitForNotification();
+  const std::vector<KvUsage> usages = observer_.kv_usages();
+  return usages.empty() ? 0 : usages.back().pages_used;
+}
 
 std::shared_ptr<grpc::Channel> InProcessServer::NewChannel() const {
   grpc::ChannelArguments arguments;
@@ -90,8 +105,22 @@ std::shared_ptr<grpc::Channel> InProcessServer::NewChannel() const {
 
 TestSequence::TestSequence(uint64_t id, DType dtype) : id_(id), dtype_(dtype) {}
 
+TestSequence::TestSequence(uint64_t id, SessionOptions options)
+    : id_(id), dtype_(DType::kF32), options_(std::move(options)) {}
+
+TestSequence TestSequence::Forked(int64_t length) const {
+  TestSequence out = *this;
+  out.options_.start = 0;
+  out.options_.fork_of = session_id;
+  out.options_.fork_length = length;
+  out.tokens_.resize(static_cast<size_t>(length - options_.start));
+  out.session_id.clear();
+  return out;
+}
+
 v1::OpenSessionRequest TestSequence::OpenRequest() const {
   v1::OpenSessionRequest request;
+  rpc::EncodeOpening(options_, &request);
   rpc::EncodeManifest(FittingManifest(FakeSpec(), dtype_), request.mutable_manifest());
   return request;
 }
@@ -112,8 +141,10 @@ void TestSequence::Commit(int rows) {
 }
 
 DraftTree TestSequence::Expected(int k) const {
-  return DraftAlone(tokens_, MakeRows(FittingManifest(FakeSpec(), dtype_), 0, length(), id_).view,
-                    k);
+  const auto count = static_cast<int64_t>(tokens_.size());
+  const OwnedRows rows = MakeRows(FittingManifest(FakeSpec(), dtype_), options_.start, count, id_);
+  Replay replay{.tokens = tokens_, .rows = rows.view, .visible = {.start = options_.start}};
+  return ReferenceDraft(replay, options_, k);
 }
 
 std::vector<int32_t> TestSequence::TokensFrom(int64_t first, int count) const {

@@ -65,6 +65,8 @@ class InProcessServer {
   FakeDraftModel& model() { return *model_; }
   RecordingObserver& observer() { return observer_; }
   RecordingRpcObserver& rpcs() { return rpcs_; }
+  // Pages of draft KV that sessions hold, once the engine has done what it was told so far.
+  int64_t UsedPages();
 
  private:
   RecordingObserver observer_;
@@ -81,23 +83,30 @@ class TestSequence {
  public:
   // `id` makes rows and tokens differ from those of other sequences.
   explicit TestSequence(uint64_t id, DType dtype = DType::kF32);
+  // Of a session that is opened with `options`, which say top_m at temperature > 0.
+  TestSequence(uint64_t id, SessionOptions options);
+  // A sequence that begins with the first rows of this one, up to row `length`, in a fork of its
+  // session. It goes on as this one does.
+  TestSequence Forked(int64_t length) const;
 
   v1::OpenSessionRequest OpenRequest() const;
   // The next `rows` rows, as a call of this session; does not commit them.
   v1::DraftRequest NextRequest(int rows, int k) const;
   // They are committed: Expected() is about them from now on.
   void Commit(int rows);
-  // The chain that a server must draft after the committed rows.
+  // What a server must draft after the committed rows.
   DraftTree Expected(int k) const;
-  int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t length() const { return options_.start + static_cast<int64_t>(tokens_.size()); }
+  const SessionOptions& options() const { return options_; }
 
   std::string session_id;
 
  private:
   std::vector<int32_t> TokensFrom(int64_t first, int count) const;
 
-  const uint64_t id_;
-  const DType dtype_;
+  uint64_t id_;
+  DType dtype_;
+  SessionOptions options_;
   std::vector<int32_t> tokens_;
 };
 

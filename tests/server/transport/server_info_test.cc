@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 // Values that are all different, so that no two fields can be swapped unseen.
-v1::GetServerInfoResponse SomeInfo() {
+v1::GetServerInfoResponse SomeInfo(int32_t window = 15) {
   DrafterSpec spec = FakeSpec();
   spec.name = "demo";
   spec.version = "0123";
@@ -26,7 +26,10 @@ v1::GetServerInfoResponse SomeInfo() {
   engine.max_sessions = 13;
   engine.max_context = 14;
   engine.session_lease = absl::Milliseconds(1500);
-  return BuildServerInfo(spec, engine, int64_t{1} << 20, {"v", "r", "c", "l"},
+  engine.draft_window = window;
+  engine.draft_sink = 16;
+  const KvStore kv_store = {.page_rows = 4, .num_pages = 1 << 20, .page_bytes = 68 << 10};
+  return BuildServerInfo(spec, kv_store, engine, int64_t{1} << 20, {"v", "r", "c", "l"},
                          {{"max_k", "11", "flag --max-k"}});
 }
 
@@ -70,6 +73,15 @@ TEST(ServerInfoTest, SaysProtocolBuildLimitsDTypesAndTransports) {
   EXPECT_THAT(info.dtypes(),
               ElementsAre(v1::DATA_TYPE_FLOAT32, v1::DATA_TYPE_FLOAT16, v1::DATA_TYPE_BFLOAT16));
   EXPECT_THAT(info.transports(), ElementsAre(v1::TRANSPORT_INLINE));
+}
+
+TEST(ServerInfoTest, SaysWhatTheDraftKvHoldsAndHowFarADraftLooksBack) {
+  const v1::Limits limits = SomeInfo().limits();
+  EXPECT_EQ(limits.kv_memory_bytes(), uint64_t{68} << 30) << "of all pages, beyond 32 bits";
+  EXPECT_EQ(limits.kv_bytes_per_row(), 17u << 10);
+  EXPECT_EQ(limits.draft_window(), 15u);
+  EXPECT_EQ(limits.draft_sink(), 16u);
+  EXPECT_EQ(SomeInfo(/*window=*/0).limits().draft_sink(), 0u) << "a sink stands beside a window";
 }
 
 TEST(RowsThatFitTest, AMessageOfSoManyRowsStaysWithinTheLimitAndOneRowMoreNeedNot) {

@@ -5,6 +5,7 @@
 #include "common/error_detail.h"
 #include "common/rpc/codec.h"
 #include "common/rpc/status_codec.h"
+#include "common/rpc/tree_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/transport/in_process_server.h"
@@ -29,7 +30,7 @@ TEST(DraftStreamEndTest, AHalfCloseIsAnsweredToTheEndAndClosesTheSessionsOfTheSt
   for (const SessionRecord& record : server.observer().ended()) {
     EXPECT_EQ(record.end, SessionEnd::kStreamClosed);
   }
-  EXPECT_EQ(server.model().open_slots(), 0);
+  EXPECT_EQ(server.UsedPages(), 0);
   server.rpcs().WaitForHandled("DraftStream", 1);
   EXPECT_THAT(server.rpcs().Of("DraftStream").handled, ElementsAre(absl::StatusCode::kOk));
   EXPECT_EQ(server.rpcs().Of("DraftStream").type, RpcType::kBidiStream);
@@ -84,7 +85,7 @@ TEST(DraftStreamEndTest, AClientThatVanishesMidRoundLosesItsSessionsAndHurtsNobo
   EXPECT_EQ(server.observer().last_ended().end, SessionEnd::kStreamClosed);
   server.rpcs().WaitForHandled("DraftStream", 1);
   ExpectRightDraft(server.stub(), &bystander, 1, 4);
-  EXPECT_EQ(server.model().open_slots(), 1);
+  EXPECT_EQ(server.UsedPages(), 1);
 }
 
 TEST(DraftStreamEndTest, ACancelledStreamIsCountedAsCancelledAndNotAsEnded) {
@@ -196,7 +197,7 @@ TEST(DraftStreamEndTest, ManyStreamsThatComeAndGoLeaveNothingBehind) {
   for (std::thread& client : clients) client.join();
   server.observer().WaitForEnded(100);
   server.rpcs().WaitForHandled("DraftStream", 100);
-  EXPECT_EQ(server.model().open_slots(), 0);
+  EXPECT_EQ(server.UsedPages(), 0);
 }
 
 }  // namespace

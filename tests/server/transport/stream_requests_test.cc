@@ -8,6 +8,7 @@
 #include "common/error_detail.h"
 #include "common/rpc/codec.h"
 #include "common/rpc/status_codec.h"
+#include "common/rpc/tree_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/transport/draft_stream.h"
@@ -228,7 +229,7 @@ TEST(DraftStreamTest, ClosesASessionWithItsAcceptance) {
   v1::DraftStreamResponse response = stream.Read();
   EXPECT_EQ(response.id(), 500u);
   EXPECT_EQ(response.close_session().acceptance().num_accepted_draft_tokens(), 1u);
-  EXPECT_EQ(server.model().open_slots(), 0);
+  EXPECT_EQ(server.UsedPages(), 0);
   stream.Send(close);
   EXPECT_THAT(rpc::FromErrorDetail(stream.Read().error()),
               Refuses(absl::StatusCode::kNotFound, kReasonSessionUnknown));

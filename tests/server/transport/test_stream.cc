@@ -1,6 +1,7 @@
 #include "tests/server/transport/test_stream.h"
 
 #include "common/rpc/codec.h"
+#include "common/rpc/tree_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

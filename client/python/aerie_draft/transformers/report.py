@@ -24,6 +24,8 @@ class Summary:
     tokens: list[int] = dataclasses.field(default_factory=list)  # generated
     forwards: int = 0  # of the target, prompt included
     rounds: int = 0  # forwards that verified a draft
+    draft_tokens: int = 0  # that they verified
+    # A position is a level of the draft, however many tokens a tree has there.
     proposed_by_position: list[int] = dataclasses.field(default_factory=list)
     accepted_by_position: list[int] = dataclasses.field(default_factory=list)
     missed_rounds: int = 0  # went without a draft because of the server
@@ -57,15 +59,16 @@ class Summary:
     def count_proposal(self, proposal: Proposal) -> None:
         self.server_seconds.append(proposal.timing.total)
 
-    def count_verified(self, proposed: int, accepted: int) -> None:
-        """One verified draft of `proposed` tokens, of which the text keeps `accepted`."""
+    def count_verified(self, proposed: int, levels: int, accepted: int) -> None:
+        """One verified draft of `proposed` tokens on `levels` levels; the text keeps `accepted`."""
         if proposed == 0:
             return
         self.rounds += 1
+        self.draft_tokens += proposed
         for counts, n in (
-            (self.proposed_by_position, proposed),
+            (self.proposed_by_position, levels),
             (self.accepted_by_position, accepted),
         ):
-            counts.extend([0] * (proposed - len(counts)))
+            counts.extend([0] * (levels - len(counts)))
             for position in range(n):
                 counts[position] += 1

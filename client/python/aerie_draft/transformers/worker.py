@@ -1,24 +1,56 @@
-"""A target worker: a Hugging Face model that generates greedily with drafts from Aerie.
+"""A target worker: a Hugging Face model that generates with drafts from Aerie.
 
-One round: the drafter proposes a chain d_1 .. d_k after the newest token; one target forward over
-the newest token and the chain tells what plain decoding would have chosen at each place; the
-longest prefix that agrees is kept, and the target's own next token comes on top. The text is that
-of plain greedy decoding, whatever the drafter says.
+One round: the drafter proposes a chain or a tree after the newest token; one target forward over
+the newest token and the proposal gives the target's own scores at each place; what agrees with them
+is kept, and the target's own next token comes on top. Greedy text is that of plain greedy decoding,
+sampled text has the target's own distribution, whatever the drafter says.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import random
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
+import torch
+
+from aerie_draft.availability import Availability
 from aerie_draft.client import DraftClient
 from aerie_draft.dtypes import DType
-from aerie_draft.greedy import cut, verify_chain
-from aerie_draft.sequence import Availability, DraftedSequence
+from aerie_draft.options import ProposalProbs, SessionOptions, VerifyCost
+from aerie_draft.sequence import DraftedSequence
+from aerie_draft.stopping import cut
 from aerie_draft.transformers.report import Round, Summary
 from aerie_draft.transformers.target import CachedTarget
-from aerie_draft.values import Manifest
+from aerie_draft.values import Manifest, Proposal
+from aerie_draft.verify import TreeVerdict, verify_greedy, verify_tree_sampled
 from aerie_draft.wiring import Capture, hidden_states_index
+
+
+class _NoDraft:
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    depths: tuple[int, ...] = ()
+    distributions: dict = {}
+
+
+# Of a proposal and the target's logits by node, [nodes, vocab]: what is kept.
+Verify = Callable[[Proposal | _NoDraft, torch.Tensor], TreeVerdict]
+
+
+def _greedy(proposal, logits: torch.Tensor) -> TreeVerdict:
+    return verify_greedy(proposal, logits.argmax(dim=-1).tolist())
+
+
+def _sampled(temperature: float, seed: int) -> Verify:
+    uniform = random.Random(seed).random
+
+    def verify(proposal, logits):
+        probs = torch.softmax(logits.double() / temperature, dim=-1).cpu().numpy()
+        return verify_tree_sampled(proposal, probs, uniform)
+
+    return verify
 
 
 class Generation:
@@ -46,7 +78,9 @@ class TargetWorker:
         tokenizer: Gives the end-of-sequence id and the chat template; may be None.
         client: The server. It may go away at any time: decoding goes on without drafts, and with
             them again when it is back.
-        k: Draft tokens a round, at most the server's limit.
+        k: Draft tokens a round, at most the server's limit; of a tree as well.
+        options: How to draft: chain or tree, greedy or sampled, a k that adapts. With sampling,
+            the text is sampled too, at the same temperature. max_k is `k`.
         captures: What the drafter was trained on. None asks the server, which must be there then.
         dtype: Of hidden states on the wire.
         drafter: Which of the server's drafters; empty: its only one.
@@ -60,6 +94,7 @@ class TargetWorker:
         client: DraftClient,
         k: int,
         *,
+        options: SessionOptions = SessionOptions(),
         captures: Sequence[Capture] | None = None,
         dtype: DType = DType.BFLOAT16,
         drafter: str = "",
@@ -69,6 +104,15 @@ class TargetWorker:
         if k < 1:
             raise ValueError(
                 f"k is {k}; expected at least 1; use generate_plain() to go without drafts"
+            )
+        if options.max_k not in (0, k):
+            raise ValueError(f"options.max_k is {options.max_k} and k {k}; expected one of both")
+        sampling = options.sampling
+        if sampling is not None and sampling.proposal_probs is not ProposalProbs.TOP_M:
+            raise ValueError(
+                f"sampling comes with proposal_probs {sampling.proposal_probs.name}; expected "
+                "TOP_M: without the distributions that tokens were drawn from, the target's own "
+                "cannot be kept"
             )
         if captures is None:
             info = client.server_info()
@@ -93,6 +137,7 @@ class TargetWorker:
         )
         self.availability = availability or Availability()
         self.k = k
+        self._options = dataclasses.replace(options, max_k=k)
         self._model = model
         self._tokenizer = tokenizer
         self._client = client
@@ -111,23 +156,34 @@ class TargetWorker:
         prompt_ids: Sequence[int],
         max_new_tokens: int,
         eos_ids: Collection[int] | None = None,
+        *,
+        seed: int = 0,
     ) -> Generation:
-        """Greedy decoding with drafts. `eos_ids` None: the tokenizer's; empty: never stop early."""
+        """Decoding with drafts. `eos_ids` None: the tokenizer's; empty: never stop early.
+
+        `seed` is of the target's own draws and has an effect with sampling only.
+        """
         sequence = DraftedSequence(
-            self._client, self.manifest, self.availability, self.k, self._timeout
+            self._client,
+            self.manifest,
+            self.availability,
+            self._options,
+            timeout=self._timeout,
         )
-        return self._start(prompt_ids, max_new_tokens, eos_ids, sequence)
+        return self._start(prompt_ids, max_new_tokens, eos_ids, sequence, seed)
 
     def generate_plain(
         self,
         prompt_ids: Sequence[int],
         max_new_tokens: int,
         eos_ids: Collection[int] | None = None,
+        *,
+        seed: int = 0,
     ) -> Generation:
         """The same loop without drafts and without captures, to compare with."""
-        return self._start(prompt_ids, max_new_tokens, eos_ids, None)
+        return self._start(prompt_ids, max_new_tokens, eos_ids, None, seed)
 
-    def _start(self, prompt_ids, max_new_tokens, eos_ids, sequence) -> Generation:
+    def _start(self, prompt_ids, max_new_tokens, eos_ids, sequence, seed) -> Generation:
         if not prompt_ids or max_new_tokens < 1:
             raise ValueError(
                 f"{len(prompt_ids)} prompt tokens and max_new_tokens {max_new_tokens}; expected at "
@@ -136,60 +192,69 @@ class TargetWorker:
         if eos_ids is None:
             eos = getattr(self._tokenizer, "eos_token_id", None)
             eos_ids = () if eos is None else (eos,)
+        sampling = self._options.sampling
+        verify = _greedy if sampling is None else _sampled(sampling.temperature, seed)
         summary = Summary(prompt_tokens=len(prompt_ids))
-        rounds = self._rounds(list(prompt_ids), max_new_tokens, eos_ids, sequence, summary)
+        rounds = self._rounds(list(prompt_ids), max_new_tokens, eos_ids, sequence, verify, summary)
         return Generation(rounds, summary)
 
-    def _rounds(self, prompt, max_new_tokens, eos_ids, sequence, summary) -> Iterator[Round]:
+    def _rounds(
+        self, prompt, max_new_tokens, eos_ids, sequence, verify: Verify, summary
+    ) -> Iterator[Round]:
         clock = time.perf_counter
         target = CachedTarget(self._model, self.manifest.captures if sequence else ())
         started = clock()
-        choices, rows = target.forward(prompt, 1)
+        logits, rows = target.forward(prompt, 1)
+        new, done = cut(verify(_NoDraft(), logits).tokens, eos_ids, max_new_tokens)
         first_token_at = clock()
         summary.prefill_seconds = first_token_at - started
         summary.forwards = 1
-        new, done = cut(choices, eos_ids, max_new_tokens)
         summary.tokens += new
         follows = prompt[1:] + new  # of each row the token that follows its state
+        cost = None  # of the last verification
         try:
             yield Round(new, [False], 0)
             while not done:
-                draft = self._draft(sequence, follows, rows, max_new_tokens, summary)
+                draft = self._draft(sequence, follows, rows, cost, max_new_tokens, summary)
                 follows = []  # Committed: the closing call must not bring them again.
                 started = clock()
-                newest = summary.tokens[-1]
-                choices, rows = target.forward([newest, *draft], len(draft) + 1)
-                accepted, new = verify_chain(draft, choices)
+                before = target.length
+                logits, rows = target.forward_tree(summary.tokens[-1], draft.tokens, draft.parents)
+                verdict = verify(draft, logits)
                 # The newest token has been run now; what the target refused has not happened.
-                target.keep(target.length - len(draft) + accepted)
+                target.keep_path(before, verdict.path)
                 now = clock()
-                new, done = cut(new, eos_ids, max_new_tokens - len(summary.tokens))
-                kept = min(accepted, len(new))
+                cost = VerifyCost(now - started, len(draft.tokens))
+                new, done = cut(verdict.tokens, eos_ids, max_new_tokens - len(summary.tokens))
+                kept = min(verdict.accepted, len(new))
                 summary.forwards += 1
-                summary.count_verified(len(draft), kept)
-                summary.target_seconds += now - started
+                summary.count_verified(len(draft.tokens), max(draft.depths, default=0), kept)
+                summary.target_seconds += cost.seconds
                 summary.decode_seconds = now - first_token_at
                 summary.tokens += new
                 follows = new
-                rows = None if rows is None else rows[: len(new)]
-                yield Round(new, [i < kept for i in range(len(new))], len(draft))
+                rows = None if rows is None else rows[[0, *verdict.path]][: len(new)]
+                yield Round(new, [i < kept for i in range(len(new))], len(draft.tokens))
         finally:
             # The closing call judges the last draft: its tokens have states that nobody needs.
             if sequence is not None:
                 summary.record = sequence.finish(follows)
                 summary.missed_rounds, summary.resyncs = sequence.missed, sequence.resyncs
 
-    def _draft(self, sequence, follows, rows, max_new_tokens, summary) -> list[int]:
-        """Commits the rows of the last forward and gets a chain; empty when there is none."""
+    def _draft(self, sequence, follows, rows, cost, max_new_tokens, summary) -> Proposal | _NoDraft:
+        """Commits the rows of the last forward and gets a proposal; empty when there is none."""
         if sequence is None:
-            return []
+            return _NoDraft()
         started = time.perf_counter()
         sequence.commit(follows, rows)
-        # The last token of the text needs no draft: the target makes one more than it accepts.
-        k = min(self.k, max_new_tokens - len(summary.tokens) - 1)
-        proposal = sequence.propose(k) if k > 0 else None
+        # The last token of the text needs no draft: the target makes one more than it accepts. Of a
+        # tree k counts nodes, and the levels that are too many do no harm.
+        room = max_new_tokens - len(summary.tokens) - 1
+        k = self.k if self._options.tree is not None and room > 0 else min(self.k, room)
+        cost = cost if self._options.adaptive_k else None
+        proposal = sequence.propose(k, cost) if k > 0 else None
         summary.draft_seconds += time.perf_counter() - started
         if proposal is None:
-            return []
+            return _NoDraft()
         summary.count_proposal(proposal)
-        return list(proposal.tokens)
+        return proposal

@@ -1,0 +1,33 @@
+#include "server/kernels/attention.h"
+
+#include "server/kernels/attention_loops.h"
+
+namespace aerie {
+namespace {
+
+void AttendBaseline(const AttentionArgs& args, AttentionScratch& scratch) {
+  AttendInElement<kBaselineWidth>(args, scratch);
+}
+
+AERIE_TARGET_AVX2 void AttendAvx2(const AttentionArgs& args, AttentionScratch& scratch) {
+  AttendInElement<kAvx2Width>(args, scratch);
+}
+
+AERIE_TARGET_AVX512 void AttendAvx512(const AttentionArgs& args, AttentionScratch& scratch) {
+  AttendInElement<kAvx512Width>(args, scratch);
+}
+
+}  // namespace
+
+void AttendPages(const AttentionArgs& args, AttentionScratch& scratch, CpuLevel level) {
+  switch (level) {
+    case CpuLevel::kBaseline:
+      return AttendBaseline(args, scratch);
+    case CpuLevel::kAvx2:
+      return AttendAvx2(args, scratch);
+    case CpuLevel::kAvx512:
+      return AttendAvx512(args, scratch);
+  }
+}
+
+}  // namespace aerie

@@ -1,0 +1,25 @@
+#include "server/kernels/cpu_level.h"
+
+namespace aerie {
+namespace {
+
+CpuLevel Detect() {
+#if defined(__x86_64__)
+  // Both ask the system as well: a processor's registers are of no use when they are not saved.
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return CpuLevel::kAvx512;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return CpuLevel::kAvx2;
+#endif
+  return CpuLevel::kBaseline;
+}
+
+}  // namespace
+
+CpuLevel BestCpuLevel() {
+  static const CpuLevel level = Detect();
+  return level;
+}
+
+}  // namespace aerie
