@@ -17,6 +17,7 @@ ALLOWED = {
     "common/rpc": ["common/", "aerie/v1/", "google/rpc/"],
     "server/engine": ["common/"],
     "server/checkpoint": ["common/"],
+    "server/guard": ["common/", "server/checkpoint/json_check.h"],
     "server/kernels": [],
     "server/model": ["common/", "server/engine/draft_model.h", "server/checkpoint/", "server/kernels/"],
     "server/metrics": ["common/", "server/engine/round_observer.h", "server/transport/rpc_observer.h",
@@ -34,6 +35,7 @@ FORBIDDEN = {
     "common": ["common/rpc/"],
     "server/engine": ["common/rpc/"],
     "server/checkpoint": ["common/rpc/"],
+    "server/guard": ["common/rpc/"],
     "server/model": ["common/rpc/"],
     "server/metrics": ["common/rpc/"],
 }

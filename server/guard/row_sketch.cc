@@ -1,0 +1,123 @@
+#include "server/guard/row_sketch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/check.h"
+#include "server/guard/channel_rows.h"
+
+namespace aerie {
+namespace {
+
+constexpr size_t kAlignmentChannels = 64;
+constexpr float kLargestSize = 4.0f;
+// Far from both ends of a direction its scale means nothing.
+constexpr float kLowestPosition = -2.0f, kHighestPosition = 3.0f;
+
+float ClipPosition(float position) {
+  return std::clamp(position, kLowestPosition, kHighestPosition);
+}
+
+size_t LowestPlace(const GuardProfile& profile) {
+  const auto depth = [](const GuardPlace& place) {
+    return place.capture.kind == Capture::Kind::kBoundary ? place.capture.boundary : INT32_MAX;
+  };
+  const auto lowest =
+      std::min_element(profile.places.begin(), profile.places.end(),
+                       [&](const auto& a, const auto& b) { return depth(a) < depth(b); });
+  return static_cast<size_t>(lowest - profile.places.begin());
+}
+
+// Clips and adds `row`, already standardised; returns the mean size of its values. Four sums side
+// by side, so that no addition waits for the last.
+double AddRow(const GuardPlace& place, std::vector<float>& row, std::vector<float>& sum) {
+  const size_t channels = row.size();
+  float sizes[4] = {};
+  const auto one = [&](size_t c) {
+    const float value = row[c];
+    row[c] = std::clamp((value - place.center[c]) / place.scale[c], -kClip, kClip);
+    sum[c] += row[c];
+    return std::min(std::abs(value) / place.size[c], kLargestSize);
+  };
+  size_t c = 0;
+  for (; c + 4 <= channels; c += 4) {
+    for (size_t j = 0; j < 4; ++j) sizes[j] += one(c + j);
+  }
+  for (; c < channels; ++c) sizes[0] += one(c);
+  return double{sizes[0] + sizes[1] + sizes[2] + sizes[3]} / static_cast<double>(channels);
+}
+
+}  // namespace
+
+NearestLandmark FindNearest(const GuardPlace& place, absl::Span<const float> positions) {
+  const size_t count = place.alternatives.size();
+  AERIE_CHECK(positions.size() == count) << positions.size();
+  NearestLandmark nearest;
+  for (size_t landmark = 0; landmark <= count; ++landmark) {
+    // What cannot be told apart is no explanation.
+    if (landmark > 0 && !place.alternatives[landmark - 1].told_apart) continue;
+    const float* at = place.landmarks.data() + landmark * count;
+    float sum = 0.0f;
+    int64_t used = 0;
+    for (size_t a = 0; a < count; ++a) {
+      if (!place.alternatives[a].told_apart) continue;
+      const float step = positions[a] - ClipPosition(at[a]);
+      sum += step * step;
+      ++used;
+    }
+    const float misfit = used == 0 ? 0.0f : sum / static_cast<float>(used);
+    if (landmark == 0 || misfit < nearest.misfit) nearest = {landmark, misfit};
+  }
+  return nearest;
+}
+
+RowSketch::RowSketch(const GuardProfile& profile)
+    : profile_(profile),
+      aligned_place_(LowestPlace(profile)),
+      sum_(profile.places.size(), std::vector<float>(profile.channels.size())),
+      size_(profile.places.size()),
+      row_(profile.channels.size()),
+      features_(std::min(profile.channels.size(), kAlignmentChannels)),
+      alignment_(features_.size()) {}
+
+void RowSketch::Add(const HiddenRows& rows, int64_t row, const std::optional<TokenKeys>& keys) {
+  const size_t channels = row_.size();
+  for (size_t i = 0; i < profile_.places.size(); ++i) {
+    const GuardPlace& place = profile_.places[i];
+    ReadChannels(rows, row, static_cast<int64_t>(i) * profile_.hidden_size, profile_.channels,
+                 absl::MakeSpan(row_));
+    size_[i] += AddRow(place, row_, sum_[i]);
+    if (i == aligned_place_ && keys.has_value()) {
+      const size_t count = features_.size();
+      for (size_t f = 0; f < count; ++f) features_[f] = row_[f * channels / count];
+      alignment_.Add(features_, *keys);
+    }
+  }
+  ++count_;
+}
+
+RowVote RowSketch::Take() {
+  AERIE_CHECK(count_ > 0) << "a vote of no rows";
+  RowVote vote;
+  vote.rows = count_;
+  const auto rows = static_cast<float>(count_);
+  for (size_t i = 0; i < profile_.places.size(); ++i) {
+    const GuardPlace& place = profile_.places[i];
+    PlaceVote weighed;
+    weighed.size = static_cast<float>(size_[i]) / rows;
+    for (const GuardAlternative& alternative : place.alternatives) {
+      float along = 0.0f;
+      for (size_t c = 0; c < sum_[i].size(); ++c) along += alternative.weights[c] * sum_[i][c];
+      weighed.positions.push_back(ClipPosition(along / rows - alternative.offset));
+    }
+    weighed.misfit = FindNearest(place, weighed.positions).misfit;
+    vote.places.push_back(std::move(weighed));
+    std::fill(sum_[i].begin(), sum_[i].end(), 0.0f);
+    size_[i] = 0.0;
+  }
+  vote.alignment = alignment_.Take();
+  count_ = 0;
+  return vote;
+}
+
+}  // namespace aerie

@@ -1,0 +1,75 @@
+// All evidence about the rows of one source, and the state that it comes to.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/wiring_report.h"
+#include "server/guard/drafting_evidence.h"
+#include "server/guard/guard_profile.h"
+#include "server/guard/guard_thresholds.h"
+#include "server/guard/replay.h"
+#include "server/guard/row_sketch.h"
+#include "server/guard/vote_findings.h"
+
+namespace aerie {
+
+// Engine thread only.
+class SourceWatch {
+ public:
+  struct Setup {
+    std::string client, target;
+    const GuardProfile* profile = nullptr;  // null: none was measured
+    int32_t captures = 0;                   // of the wiring
+    GuardThresholds thresholds;
+    bool replay = false;  // whether anybody answers replays
+  };
+  explicit SourceWatch(Setup setup);
+
+  const std::string& client() const { return setup_.client; }
+  const std::string& target() const { return setup_.target; }
+
+  void CountCall(int64_t rows);
+  // True when one more session may be looked at; give the place back with LetGo().
+  bool TakePlace();
+  void LetGo() { --watched_; }
+
+  // Each returns whether the report is to be published: the state changed, or a vote came.
+  bool AddVote(RowVote vote, absl::Time now);
+  bool AddJudgement(int32_t proposed, int32_t accepted, std::optional<int32_t> worker_accepted,
+                    absl::Time now);
+  bool AddReplay(const ReplayScores& scores, absl::Time now);
+  void AddScores(absl::Span<const float> log_probs, int64_t hits);
+
+  // True when a window of rows should be collected for a replay; then until it is answered or
+  // `replay_asked` rounds later no more.
+  bool WantsReplay() const;
+  void NoteReplayAsked() { rounds_at_replay_ = report_.rounds; }
+
+  WiringState state() const { return report_.state; }
+  WiringReport Report() const;
+
+ private:
+  bool Settle(absl::Time now);
+  // What all evidence comes to, with its words.
+  FindingLevel Weigh(std::string& verdict) const;
+  void Enter(WiringState state, absl::Time now);
+
+  const Setup setup_;
+  std::deque<RowVote> votes_;
+  Findings findings_;
+  std::optional<DraftingEvidence> drafting_;
+  ReplayEvidence replay_;
+  WiringReport report_;  // state, since, verdict and counts
+  int32_t watched_ = 0;
+  int32_t alarms_ = 0, calms_ = 0;  // in a row
+  int64_t judgements_ = 0;
+  bool below_expectation_ = false;  // as of the last look
+  std::optional<int64_t> rounds_at_replay_;
+};
+
+}  // namespace aerie
