@@ -34,7 +34,11 @@ std::string FaultOf(const GuardPlace& place, size_t channels) {
     if (alternative.capture == place.capture) return "is its own alternative";
   }
   if (place.landmarks.size() != (alternatives + 1) * alternatives) return "lacks landmarks";
-  return AllFinite(place.landmarks) ? "" : "has a landmark that is not finite";
+  if (place.landmark_sizes.size() != alternatives + 1) return "lacks sizes of landmarks";
+  if (!AllFinite(place.landmarks)) return "has a landmark that is not finite";
+  return AllFinite(place.landmark_sizes) && AllPositive(place.landmark_sizes)
+             ? ""
+             : "has a landmark of no size";
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ inline constexpr int64_t kFirstComparedPosition = 4;
 // Values beyond it count as it, in units of the channel's own spread: one wild channel must not
 // outvote the others.
 inline constexpr float kClip = 4.0f;
+inline constexpr float kLargestSize = 4.0f;
 
 struct GuardAlternative {
   Capture capture;
@@ -42,6 +43,9 @@ struct GuardPlace {
   // [1 + alternatives, alternatives]: where rows of the place (row 0) and of each alternative lie
   // along every direction. An unknown capture is named by the row it is nearest to.
   std::vector<float> landmarks;
+  // [1 + alternatives]: their mean size by channel over that of the place, each value counted as
+  // kLargestSize at most. 1 for the place, about 1 for its neighbours.
+  std::vector<float> landmark_sizes;
 };
 
 // What the recording says of drafts. Index 0 is depth 1.

@@ -155,7 +155,8 @@ GuardPlace PlaceFromJson(const Json& json, Reader& reader) {
                    .center = reader.Numbers<float>(json, "center"),
                    .scale = reader.Numbers<float>(json, "scale"),
                    .size = reader.Numbers<float>(json, "size"),
-                   .landmarks = reader.Numbers<float>(json, "landmarks")};
+                   .landmarks = reader.Numbers<float>(json, "landmarks"),
+                   .landmark_sizes = reader.Numbers<float>(json, "landmark_sizes")};
   for (const Json& entry : reader.List(json, "alternatives")) {
     place.alternatives.push_back({.capture = reader.CaptureAt(entry),
                                   .weights = reader.Weights(entry),
@@ -186,9 +187,13 @@ std::string GuardProfileToJson(const GuardProfile& profile) {
   }
   json["places"] = Json::array();
   for (const GuardPlace& place : profile.places) {
-    Json entry = {{"capture", CaptureToJson(place.capture)}, {"center", Numbers(place.center)},
-                  {"scale", Numbers(place.scale)},           {"size", Numbers(place.size)},
-                  {"landmarks", Numbers(place.landmarks)},   {"alternatives", Json::array()}};
+    Json entry = {{"capture", CaptureToJson(place.capture)},
+                  {"center", Numbers(place.center)},
+                  {"scale", Numbers(place.scale)},
+                  {"size", Numbers(place.size)},
+                  {"landmarks", Numbers(place.landmarks)},
+                  {"landmark_sizes", Numbers(place.landmark_sizes)},
+                  {"alternatives", Json::array()}};
     for (const GuardAlternative& alternative : place.alternatives) {
       entry["alternatives"].push_back(AlternativeToJson(alternative));
     }

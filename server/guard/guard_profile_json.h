@@ -4,7 +4,8 @@
 //    "expectation": {"accuracy": 0.38, "log_likelihood": -2.5, "acceptance": [0.38, 0.14]},
 //    "places": [{"capture": {"kind": "boundary", "boundary": 2},
 //                "center": [...], "scale": [...], "size": [...], "landmarks": [...],
-//                "alternatives": [{"capture": {...}, "told_apart": true, "offset": 0.1,
+//                "landmark_sizes": [...], "alternatives": [{"capture": {...}, "told_apart": true,
+//                "offset": 0.1,
 //                                  "unit": 0.0001, "weights": "BASE64"}]}]}
 //
 // Weights are many and need few digits: base64 of little-endian int16, in units of `unit`.

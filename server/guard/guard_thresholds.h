@@ -9,12 +9,13 @@ namespace aerie {
 struct GuardThresholds {
   // A vote. Fewer rows: noise of single rows; more: later. Values of one text stay alike however
   // many rows, so that votes of several sessions tell more than longer ones.
-  int32_t rows_per_vote = 24;
+  int32_t rows_per_vote = 16;
   int32_t votes_kept = 12;  // of a source; the oldest of the session with most of them goes first
 
   // Of the median over votes. 0: declared, 1: the other.
   double other_capture = 0.65;  // one capture alone
   double layer_shift = 0.5;     // the mean over all captures towards the next layer
+  double shift_of_each = 0.25;  // and of each of them
   // Values that are so many times larger or smaller than recorded are of no recorded capture.
   double size_factor = 2.5;
   // Mean squared distance from every landmark beyond which a vote explains nothing: texts that

@@ -75,6 +75,7 @@ PlaceDiscriminants::PlaceDiscriminants(const Capture& declared, std::vector<floa
   }
   place_.capture = declared;
   Describe(values, channels_, place_);
+  sizes_.push_back(SizeOf(values));
   own_ = SumUp(std::move(values), true);
 }
 
@@ -84,7 +85,16 @@ void PlaceDiscriminants::Add(const Capture& alternative, std::vector<float> valu
                     std::abs(own.boundary - alternative.boundary) == 1;
   if (near) near_.push_back(others_.size());
   place_.alternatives.push_back({.capture = alternative});
+  sizes_.push_back(SizeOf(values));
   others_.push_back(SumUp(std::move(values), near));
+}
+
+float PlaceDiscriminants::SizeOf(const std::vector<float>& values) const {
+  double sum = 0.0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    sum += std::min(std::abs(values[i]) / place_.size[i % channels_], kLargestSize);
+  }
+  return std::max(static_cast<float>(sum / static_cast<double>(values.size())), 1e-6f);
 }
 
 PlaceDiscriminants::Sums PlaceDiscriminants::SumUp(std::vector<float> values, bool second) const {
@@ -214,6 +224,7 @@ absl::StatusOr<GuardPlace> PlaceDiscriminants::Make() const {
   if (!final.ok()) return final.status();
   GuardPlace place = place_;
   place.landmarks.resize(landmarks.size());
+  place.landmark_sizes = sizes_;
   for (size_t a = 0; a < count; ++a) {
     // Moved and stretched so that held-out rows of the place lie at 0 and those of the alternative
     // at 1: directions shrink on rows that they were not made from.

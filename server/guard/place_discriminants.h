@@ -41,6 +41,7 @@ class PlaceDiscriminants {
   };
   using UsedFolds = std::vector<bool>;
 
+  float SizeOf(const std::vector<float>& values) const;
   Sums SumUp(std::vector<float> values, bool second) const;
   std::vector<float> Mean(const Sums& sums, const UsedFolds& folds) const;
   std::vector<float> GroupMean(const Sums& sums, size_t group) const;
@@ -53,6 +54,7 @@ class PlaceDiscriminants {
   absl::Span<const int32_t> groups_;  // of each row
   std::vector<int64_t> group_rows_;   // [groups]
   GuardPlace place_;                  // its statistics; alternatives carry captures alone
+  std::vector<float> sizes_;          // of the place and the others
   Sums own_;
   std::vector<Sums> others_;
   std::vector<size_t> near_;  // of others_: the neighbours, which share the covariance

@@ -10,7 +10,8 @@ namespace aerie {
 namespace {
 
 constexpr size_t kAlignmentChannels = 64;
-constexpr float kLargestSize = 4.0f;
+// Below it rows are of an embedding or of nothing; how far below is no matter.
+constexpr float kSmallestSize = 0.05f;
 // Far from both ends of a direction its scale means nothing.
 constexpr float kLowestPosition = -2.0f, kHighestPosition = 3.0f;
 
@@ -49,26 +50,30 @@ double AddRow(const GuardPlace& place, std::vector<float>& row, std::vector<floa
 
 }  // namespace
 
-NearestLandmark FindNearest(const GuardPlace& place, absl::Span<const float> positions) {
+NearestLandmark FindNearest(const GuardPlace& place, absl::Span<const float> positions, float size,
+                            Landmarks among) {
   const size_t count = place.alternatives.size();
   AERIE_CHECK(positions.size() == count) << positions.size();
-  NearestLandmark nearest;
-  for (size_t landmark = 0; landmark <= count; ++landmark) {
+  std::optional<NearestLandmark> nearest;
+  for (size_t landmark = among == Landmarks::kAll ? 0 : 1; landmark <= count; ++landmark) {
     // What cannot be told apart is no explanation.
     if (landmark > 0 && !place.alternatives[landmark - 1].told_apart) continue;
     const float* at = place.landmarks.data() + landmark * count;
-    float sum = 0.0f;
-    int64_t used = 0;
+    // A factor of two is as far as a place from its alternative.
+    const float octaves = std::log2(std::max(size, kSmallestSize) /
+                                    std::max(place.landmark_sizes[landmark], kSmallestSize));
+    float sum = octaves * octaves;
+    int64_t used = 1;
     for (size_t a = 0; a < count; ++a) {
       if (!place.alternatives[a].told_apart) continue;
       const float step = positions[a] - ClipPosition(at[a]);
       sum += step * step;
       ++used;
     }
-    const float misfit = used == 0 ? 0.0f : sum / static_cast<float>(used);
-    if (landmark == 0 || misfit < nearest.misfit) nearest = {landmark, misfit};
+    const float misfit = sum / static_cast<float>(used);
+    if (!nearest.has_value() || misfit < nearest->misfit) nearest = {landmark, misfit};
   }
-  return nearest;
+  return nearest.value_or(NearestLandmark());
 }
 
 RowSketch::RowSketch(const GuardProfile& profile)
@@ -110,7 +115,7 @@ RowVote RowSketch::Take() {
       for (size_t c = 0; c < sum_[i].size(); ++c) along += alternative.weights[c] * sum_[i][c];
       weighed.positions.push_back(ClipPosition(along / rows - alternative.offset));
     }
-    weighed.misfit = FindNearest(place, weighed.positions).misfit;
+    weighed.misfit = FindNearest(place, weighed.positions, weighed.size, Landmarks::kAll).misfit;
     vote.places.push_back(std::move(weighed));
     std::fill(sum_[i].begin(), sum_[i].end(), 0.0f);
     size_[i] = 0.0;

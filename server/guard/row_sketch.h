@@ -2,7 +2,7 @@
 //
 // Rows are summed by channel, and the sums are weighed against all alternatives only once a vote is
 // taken: directions are linear, so that says the same as weighing every row and costs a
-// twenty-fourth.
+// fraction.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,15 @@ struct RowVote {
   AlignmentSums alignment;
 };
 
+enum class Landmarks { kAll, kAlternatives };
+
 // The landmark nearest to `positions`: 0 for the declared capture, 1 + i for alternative i.
 struct NearestLandmark {
   size_t landmark = 0;
-  float misfit = 0.0f;  // mean squared distance
+  float misfit = 0.0f;  // mean squared distance, sizes counted as one more direction
 };
-NearestLandmark FindNearest(const GuardPlace& place, absl::Span<const float> positions);
+NearestLandmark FindNearest(const GuardPlace& place, absl::Span<const float> positions, float size,
+                            Landmarks among);
 
 // Engine thread only.
 class RowSketch {

@@ -20,9 +20,10 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-bool Neighbours(const Capture& a, const Capture& b) {
+// Layers that texts of another kind can be mistaken for, at one capture.
+bool Near(const Capture& a, const Capture& b) {
   return a.kind == Capture::Kind::kBoundary && b.kind == a.kind &&
-         std::abs(a.boundary - b.boundary) == 1;
+         std::abs(a.boundary - b.boundary) <= 2;
 }
 
 // The alternative that is `step` layers from the place, if rows of it can be told apart.
@@ -82,7 +83,7 @@ class Weighing {
       for (size_t v = 0; v < votes_.size(); ++v) {
         // One capture far out must not speak for all.
         const double position = votes_[v]->places[i].positions[*neighbour];
-        shifts[v] += std::clamp(position, -1.0, 1.5);
+        shifts[v] += std::clamp(position, -1.0, 1.0);
       }
     }
     if (places < 2) return std::nullopt;
@@ -94,41 +95,84 @@ class Weighing {
     const GuardPlace& place = profile_.places[index];
     std::vector<float> positions;
     for (size_t a = 0; a < place.alternatives.size(); ++a) {
-      positions.push_back(static_cast<float>(
-          MedianOf([&](const RowVote& vote) { return double{vote.places[index].positions[a]}; })));
+      positions.push_back(static_cast<float>(PositionOf(index, a)));
     }
     PlaceReport report{.declared = place.capture, .looks_like = place.capture};
     report.size = MedianOf([&](const RowVote& vote) { return double{vote.places[index].size}; });
-    const size_t nearest = FindNearest(place, positions).landmark;
-    if (nearest > 0 && positions[nearest - 1] >= kNamedFrom) {
-      report.looks_like = place.alternatives[nearest - 1].capture;
-      report.position = positions[nearest - 1];
+    const bool sized =
+        report.size < thresholds_.size_factor && report.size > 1.0 / thresholds_.size_factor;
+    const size_t named = Name(place, positions, report.size, sized);
+    if (named > 0) {
+      report.looks_like = place.alternatives[named - 1].capture;
+      report.position = Reached(place, positions, named - 1);
     }
     found_.places.push_back(report);
 
-    if (!(report.size < thresholds_.size_factor && report.size > 1.0 / thresholds_.size_factor)) {
-      Raise(Votes() >= thresholds_.plain_votes);
-    }
+    if (!sized) Raise(Votes() >= thresholds_.plain_votes);
     if (report.position < thresholds_.other_capture) return;
-    if (Neighbours(report.looks_like, place.capture)) {
+    if (Near(report.looks_like, place.capture)) {
       Raise(Votes() >= thresholds_.neighbour_votes && Sessions() >= thresholds_.neighbour_sessions);
     } else {
       Raise(Votes() >= thresholds_.plain_votes);
     }
   }
 
+  // How far rows are on the way to an alternative. To a near one they must pass the layers between:
+  // some texts lean towards the one after next and not towards the next.
+  static double Reached(const GuardPlace& place, const std::vector<float>& positions,
+                        size_t alternative) {
+    double reached = positions[alternative];
+    const Capture& named = place.alternatives[alternative].capture;
+    if (!Near(named, place.capture)) return reached;
+    const auto [low, high] = std::minmax(named.boundary, place.capture.boundary);
+    for (size_t a = 0; a < positions.size(); ++a) {
+      const Capture& between = place.alternatives[a].capture;
+      if (between.kind == Capture::Kind::kBoundary && between.boundary > low &&
+          between.boundary < high && place.alternatives[a].told_apart) {
+        reached = std::min(reached, double{positions[a]});
+      }
+    }
+    return reached;
+  }
+
+  // What the rows look like: 1 + its alternative, or 0 for the declared capture.
+  size_t Name(const GuardPlace& place, const std::vector<float>& positions, double size,
+              bool sized) const {
+    const auto among = sized ? Landmarks::kAll : Landmarks::kAlternatives;
+    const size_t nearest = FindNearest(place, positions, static_cast<float>(size), among).landmark;
+    if (nearest == 0) return 0;
+    const double position = Reached(place, positions, nearest - 1);
+    if (Near(place.alternatives[nearest - 1].capture, place.capture) &&
+        position < thresholds_.other_capture) {
+      // Between two: a neighbour that is not reached, and a far one that is.
+      for (size_t a = 0; a < positions.size(); ++a) {
+        const GuardAlternative& other = place.alternatives[a];
+        if (other.told_apart && !Near(other.capture, place.capture) &&
+            positions[a] >= thresholds_.other_capture) {
+          return a + 1;
+        }
+      }
+    }
+    return !sized || position >= kNamedFrom ? nearest : 0;
+  }
+
   void WeighShift(const std::optional<double>& shift, int32_t step) {
     if (!shift.has_value() || *shift < thresholds_.layer_shift) return;
+    std::vector<std::pair<size_t, size_t>> moved;  // places and their neighbours
+    for (size_t i = 0; i < profile_.places.size(); ++i) {
+      const std::optional<size_t> neighbour = Neighbour(profile_.places[i], step);
+      if (!neighbour.has_value()) continue;
+      if (!(PositionOf(i, *neighbour) >= thresholds_.shift_of_each)) return;
+      // Something farther away is no shift by one.
+      if (!Near(found_.places[i].looks_like, found_.places[i].declared)) return;
+      moved.emplace_back(i, *neighbour);
+    }
     Raise((Votes() >= thresholds_.shift_votes && Sessions() >= thresholds_.shift_sessions) ||
           Votes() >= thresholds_.shift_votes_of_one_session);
-    // All of them together are surer than each alone, also of what they look like.
-    for (size_t i = 0; i < found_.places.size(); ++i) {
-      PlaceReport& report = found_.places[i];
-      const std::optional<size_t> neighbour = Neighbour(profile_.places[i], step);
-      if (!neighbour.has_value() || report.looks_like != report.declared) continue;
-      report.looks_like = profile_.places[i].alternatives[*neighbour].capture;
-      report.position = MedianOf(
-          [&](const RowVote& vote) { return double{vote.places[i].positions[*neighbour]}; });
+    // All of them together are surer than each alone, also of what each looks like.
+    for (const auto& [place, neighbour] : moved) {
+      found_.places[place].looks_like = profile_.places[place].alternatives[neighbour].capture;
+      found_.places[place].position = PositionOf(place, neighbour);
     }
   }
 
@@ -148,6 +192,11 @@ class Weighing {
     }
     Raise(Votes() >= thresholds_.plain_votes);
     AppendSentence(AlignmentVerdict(report), found_.verdict);
+  }
+
+  double PositionOf(size_t place, size_t alternative) const {
+    return MedianOf(
+        [&](const RowVote& vote) { return double{vote.places[place].positions[alternative]}; });
   }
 
   template <typename Get>
