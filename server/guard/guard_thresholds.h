@@ -34,7 +34,7 @@ struct GuardThresholds {
   // capture, but not at all of them.
   int32_t plain_votes = 3;
   int32_t neighbour_votes = 6, neighbour_sessions = 3;
-  int32_t shift_votes = 6, shift_sessions = 3;
+  int32_t shift_votes = 4, shift_sessions = 2;
   int32_t shift_votes_of_one_session = 12;
 
   // Votes in a row that change the state: up at once to suspect, to wrong, and back to ok.

@@ -101,6 +101,16 @@ void RowSketch::Add(const HiddenRows& rows, int64_t row, const std::optional<Tok
   ++count_;
 }
 
+void RowSketch::Merge(const RowSketch& other) {
+  AERIE_CHECK(&profile_ == &other.profile_) << "sketches of two profiles";
+  for (size_t i = 0; i < sum_.size(); ++i) {
+    for (size_t c = 0; c < sum_[i].size(); ++c) sum_[i][c] += other.sum_[i][c];
+    size_[i] += other.size_[i];
+  }
+  alignment_.Merge(other.alignment_);
+  count_ += other.count_;
+}
+
 RowVote RowSketch::Take() {
   AERIE_CHECK(count_ > 0) << "a vote of no rows";
   RowVote vote;

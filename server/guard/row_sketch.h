@@ -51,6 +51,9 @@ class RowSketch {
   void Add(const HiddenRows& rows, int64_t row, const std::optional<TokenKeys>& keys);
   int64_t rows() const { return count_; }
 
+  // Adds what another sketch has summed up since its last vote.
+  void Merge(const RowSketch& other);
+
   // Weighs the rows since the last vote, at least one, and forgets them.
   RowVote Take();
 

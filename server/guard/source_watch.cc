@@ -10,8 +10,6 @@
 namespace aerie {
 namespace {
 
-// Sessions of one source that are looked at together. More would cost memory and tell no more.
-constexpr int32_t kWatchedSessions = 8;
 constexpr int64_t kJudgementsPerLook = 64;
 constexpr int64_t kRoundsPerReplay = 64;
 // Rows like no recorded capture are suspicious once they are the rule.
@@ -52,12 +50,6 @@ void SourceWatch::CountCall(int64_t rows) {
   report_.rows += rows;
 }
 
-bool SourceWatch::TakePlace() {
-  if (setup_.profile == nullptr || watched_ >= kWatchedSessions) return false;
-  ++watched_;
-  return true;
-}
-
 bool SourceWatch::AddVote(RowVote vote, absl::Time now) {
   ++report_.votes;
   report_.sampled_rows += vote.rows;
@@ -67,6 +59,15 @@ bool SourceWatch::AddVote(RowVote vote, absl::Time now) {
   findings_ = WeighVotes(*setup_.profile, setup_.thresholds, votes_);
   Settle(now);
   return true;
+}
+
+bool SourceWatch::AddRest(const RowSketch& rest, int64_t session, absl::Time now) {
+  if (rest_ == nullptr) rest_ = std::make_unique<RowSketch>(*setup_.profile);
+  rest_->Merge(rest);
+  if (rest_->rows() < setup_.thresholds.rows_per_vote) return false;
+  RowVote vote = rest_->Take();
+  vote.session = session;
+  return AddVote(std::move(vote), now);
 }
 
 void SourceWatch::AddScores(absl::Span<const float> log_probs, int64_t hits) {
@@ -89,7 +90,7 @@ bool SourceWatch::AddReplay(const ReplayScores& scores, absl::Time now) {
 }
 
 bool SourceWatch::WantsReplay() const {
-  if (!setup_.replay || setup_.captures < 2) return false;
+  if (!setup_.replay || setup_.captures < 2 || collecting_) return false;
   if (rounds_at_replay_.has_value() && report_.rounds - *rounds_at_replay_ < kRoundsPerReplay) {
     return false;
   }

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -17,6 +19,8 @@
 #include "server/guard/vote_findings.h"
 
 namespace aerie {
+
+class SessionWatch;
 
 // Engine thread only.
 class SourceWatch {
@@ -34,19 +38,26 @@ class SourceWatch {
   const std::string& target() const { return setup_.target; }
 
   void CountCall(int64_t rows);
-  // True when one more session may be looked at; give the place back with LetGo().
-  bool TakePlace();
-  void LetGo() { --watched_; }
+  int64_t calls() const { return report_.rounds; }
 
-  // Each returns whether the report is to be published: the state changed, or a vote came.
+  // The sessions that are looked at: a few at a time, so that a pass of many sessions costs no more
+  // than one of a few.
+  std::vector<SessionWatch*>& looked_at() { return looked_at_; }
+  // While a session collects rows for a replay, no other does.
+  void set_collecting(bool collecting) { collecting_ = collecting; }
+
+  // Each of those that follow says whether the report is to be published: a vote came, or the state
+  // changed.
   bool AddVote(RowVote vote, absl::Time now);
+  // Rows of a session that came to no vote; they make one together with those of others.
+  bool AddRest(const RowSketch& rest, int64_t session, absl::Time now);
   bool AddJudgement(int32_t proposed, int32_t accepted, std::optional<int32_t> worker_accepted,
                     absl::Time now);
   bool AddReplay(const ReplayScores& scores, absl::Time now);
   void AddScores(absl::Span<const float> log_probs, int64_t hits);
 
-  // True when a window of rows should be collected for a replay; then until it is answered or
-  // `replay_asked` rounds later no more.
+  // True when a window of rows should be collected for a replay: something is odd, and the last
+  // one is some rounds ago.
   bool WantsReplay() const;
   void NoteReplayAsked() { rounds_at_replay_ = report_.rounds; }
 
@@ -65,7 +76,9 @@ class SourceWatch {
   std::optional<DraftingEvidence> drafting_;
   ReplayEvidence replay_;
   WiringReport report_;  // state, since, verdict and counts
-  int32_t watched_ = 0;
+  std::vector<SessionWatch*> looked_at_;
+  bool collecting_ = false;
+  std::unique_ptr<RowSketch> rest_;
   int32_t alarms_ = 0, calms_ = 0;  // in a row
   int64_t judgements_ = 0;
   bool below_expectation_ = false;  // as of the last look

@@ -44,6 +44,10 @@ class TokenAlignment {
   // `row` is [features], of one scale. Compares it with rows before it.
   void Add(absl::Span<const float> row, const TokenKeys& keys);
 
+  // Adds what another one has found since its last Take(); its rows are of another session and are
+  // not compared.
+  void Merge(const TokenAlignment& other) { sums_.Add(other.sums_); }
+
   // What was found since the last call.
   AlignmentSums Take();
 

@@ -169,7 +169,13 @@ class Weighing {
     }
     Raise((Votes() >= thresholds_.shift_votes && Sessions() >= thresholds_.shift_sessions) ||
           Votes() >= thresholds_.shift_votes_of_one_session);
-    // All of them together are surer than each alone, also of what each looks like.
+    // All of them together are surer than each alone, also of what each looks like; unless most
+    // look two layers away.
+    const auto two_away = std::count_if(moved.begin(), moved.end(), [this](const auto& move) {
+      const PlaceReport& report = found_.places[move.first];
+      return std::abs(report.looks_like.boundary - report.declared.boundary) == 2;
+    });
+    if (2 * two_away > static_cast<std::ptrdiff_t>(moved.size())) return;
     for (const auto& [place, neighbour] : moved) {
       found_.places[place].looks_like = profile_.places[place].alternatives[neighbour].capture;
       found_.places[place].position = PositionOf(place, neighbour);

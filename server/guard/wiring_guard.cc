@@ -10,7 +10,11 @@ namespace {
 constexpr size_t kMaxSources = 256;
 // Of a prompt one row in so many, and at most so many rows of a call.
 constexpr int64_t kStride = 8, kMostOfACall = 16;
-constexpr int64_t kReplayRows = 64;
+// Of a replay; fewer when the session ends before.
+constexpr int64_t kReplayRows = 64, kLeastReplayRows = 24;
+// Sessions of a source that are looked at together, and how many of its calls one may let pass.
+constexpr size_t kLookedAt = 8;
+constexpr int64_t kIdleCalls = 64;
 // After so many a session makes room for another one's; it may come back at once.
 constexpr int32_t kVotesOfATurn = 4;
 constexpr size_t kMaxReplays = 4;
@@ -35,9 +39,8 @@ SessionWatch::SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id)
     : guard_(guard), source_(source), id_(id) {}
 
 SessionWatch::~SessionWatch() {
-  // Short sessions have their say as well.
-  Vote(guard_.options_.thresholds.rows_per_vote / 2);
-  if (sketch_ != nullptr) source_.LetGo();
+  StopLooking();
+  if (collected_.has_value()) AskForReplay(kLeastReplayRows);
 }
 
 void SessionWatch::OnRows(int64_t base_length, absl::Span<const int32_t> tokens,
@@ -46,12 +49,14 @@ void SessionWatch::OnRows(int64_t base_length, absl::Span<const int32_t> tokens,
   if (rows.empty()) return;
   now_ = now;
   source_.CountCall(rows.rows());
+  last_call_ = source_.calls();
   if (base_length != next_row_) last_tokens_.clear();
   const std::optional<GuardProfile>& profile = guard_.options_.profile;
   if (profile.has_value() &&
-      rows.width() == profile->hidden_size * static_cast<int64_t>(profile->places.size())) {
-    if (sketch_ == nullptr && source_.TakePlace()) sketch_ = std::make_unique<RowSketch>(*profile);
-    if (sketch_ != nullptr) Sample(base_length, tokens, rows);
+      rows.width() == profile->hidden_size * static_cast<int64_t>(profile->places.size()) &&
+      LookedAt()) {
+    Sample(base_length, tokens, rows);
+    Vote();
   }
   if (collected_.has_value() || (source_.WantsReplay() && guard_.replays_.size() < kMaxReplays)) {
     Collect(base_length, tokens, rows);
@@ -61,7 +66,32 @@ void SessionWatch::OnRows(int64_t base_length, absl::Span<const int32_t> tokens,
   }
   if (last_tokens_.size() > 2) last_tokens_.erase(last_tokens_.begin(), last_tokens_.end() - 2);
   next_row_ = base_length + rows.rows();
-  Vote(guard_.options_.thresholds.rows_per_vote);
+}
+
+bool SessionWatch::LookedAt() {
+  if (sketch_ != nullptr) return true;
+  std::vector<SessionWatch*>& others = source_.looked_at();
+  if (others.size() >= kLookedAt) {
+    SessionWatch* idle = *std::min_element(
+        others.begin(), others.end(),
+        [](const auto* a, const auto* b) { return a->last_call_ < b->last_call_; });
+    if (last_call_ - idle->last_call_ < kIdleCalls) return false;
+    idle->StopLooking();
+  }
+  others.push_back(this);
+  sketch_ = std::make_unique<RowSketch>(*guard_.options_.profile);
+  votes_ = 0;
+  return true;
+}
+
+void SessionWatch::StopLooking() {
+  if (sketch_ == nullptr) return;
+  // Short sessions have their say as well.
+  const WiringState before = source_.state();
+  if (sketch_->rows() > 0 && source_.AddRest(*sketch_, id_, now_)) guard_.Publish(source_, before);
+  sketch_.reset();
+  std::vector<SessionWatch*>& looked_at = source_.looked_at();
+  looked_at.erase(std::find(looked_at.begin(), looked_at.end(), this));
 }
 
 void SessionWatch::Sample(int64_t base_length, absl::Span<const int32_t> tokens,
@@ -85,43 +115,45 @@ void SessionWatch::Sample(int64_t base_length, absl::Span<const int32_t> tokens,
   }
 }
 
-void SessionWatch::Vote(int64_t least_rows) {
-  if (sketch_ == nullptr || sketch_->rows() < least_rows || sketch_->rows() == 0) return;
+void SessionWatch::Vote() {
+  if (sketch_->rows() < guard_.options_.thresholds.rows_per_vote) return;
   RowVote vote = sketch_->Take();
   vote.session = id_;
   const WiringState before = source_.state();
   if (source_.AddVote(std::move(vote), now_)) guard_.Publish(source_, before);
-  if (++votes_ < kVotesOfATurn) return;
-  sketch_.reset();
-  votes_ = 0;
-  source_.LetGo();
+  if (++votes_ >= kVotesOfATurn) StopLooking();
 }
 
 void SessionWatch::Collect(int64_t base_length, absl::Span<const int32_t> tokens,
                            const HiddenRows& rows) {
-  const bool continues =
-      collected_.has_value() &&
-      collected_->base_length + static_cast<int64_t>(collected_->tokens.size()) == base_length &&
-      collected_->width == rows.width() && collected_->dtype == rows.dtype();
+  const bool continues = collected_.has_value() && base_length == next_row_ &&
+                         collected_->width == rows.width() && collected_->dtype == rows.dtype();
   if (!continues) {
     collected_ = ReplayRequest{.base_length = base_length,
                                .orders = CandidateOrders(guard_.options_.captures),
                                .dtype = rows.dtype(),
                                .width = rows.width()};
-    source_.NoteReplayAsked();
+    source_.set_collecting(true);
   }
   const int64_t missing = kReplayRows - static_cast<int64_t>(collected_->tokens.size());
   const int64_t taken = std::min(missing, rows.rows());
   const absl::Span<const int32_t> first = tokens.first(static_cast<size_t>(taken));
   collected_->tokens.insert(collected_->tokens.end(), first.begin(), first.end());
   collected_->bytes.append(rows.Slice(0, taken).bytes());
-  if (taken < missing) return;
-  collected_->id = ++guard_.next_id_;
-  // Older ones of the source that nobody answered.
-  std::erase_if(guard_.asked_, [this](const auto& asked) { return asked.second == &source_; });
-  guard_.asked_[collected_->id] = &source_;
-  guard_.replays_.push_back(*std::move(collected_));
+  if (taken == missing) AskForReplay(kReplayRows);
+}
+
+void SessionWatch::AskForReplay(int64_t least_rows) {
+  if (static_cast<int64_t>(collected_->tokens.size()) >= least_rows) {
+    collected_->id = ++guard_.next_id_;
+    // Older ones of the source that nobody answered.
+    std::erase_if(guard_.asked_, [this](const auto& asked) { return asked.second == &source_; });
+    guard_.asked_[collected_->id] = &source_;
+    guard_.replays_.push_back(*std::move(collected_));
+    source_.NoteReplayAsked();
+  }
   collected_.reset();
+  source_.set_collecting(false);
 }
 
 void SessionWatch::OnScores(absl::Span<const float> log_probs, int64_t hits) {

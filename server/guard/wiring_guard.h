@@ -66,15 +66,20 @@ class SessionWatch {
   friend class WiringGuard;
   SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id);
 
+  // Whether rows are to be sampled. Sessions that are idle lose their place to others.
+  bool LookedAt();
+  void StopLooking();
   void Sample(int64_t base_length, absl::Span<const int32_t> tokens, const HiddenRows& rows);
-  void Vote(int64_t least_rows);
+  void Vote();
   void Collect(int64_t base_length, absl::Span<const int32_t> tokens, const HiddenRows& rows);
+  void AskForReplay(int64_t least_rows);
 
   WiringGuard& guard_;
   SourceWatch& source_;
   const int64_t id_;
-  std::unique_ptr<RowSketch> sketch_;       // while it has one of the source's places
-  int32_t votes_ = 0;                       // since it has
+  std::unique_ptr<RowSketch> sketch_;       // while it is looked at
+  int32_t votes_ = 0;                       // since then
+  int64_t last_call_ = 0;                   // of the source, by its count
   std::optional<ReplayRequest> collected_;  // while it collects rows for a replay
   int64_t next_row_ = 0;                    // one past the newest that was seen
   std::vector<int32_t> last_tokens_;        // of the rows before next_row_, at most two
