@@ -52,7 +52,7 @@ class TokenAlignment {
   AlignmentSums Take();
 
  private:
-  static constexpr size_t kKept = 48;  // rows to compare with
+  static constexpr size_t kKept = 64;  // rows to compare with
 
   float Distance(absl::Span<const float> row, size_t kept) const;
 

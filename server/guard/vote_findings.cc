@@ -41,7 +41,7 @@ class Weighing {
  public:
   Weighing(const GuardProfile& profile, const GuardThresholds& thresholds,
            const std::deque<RowVote>& votes)
-      : profile_(profile), thresholds_(thresholds) {
+      : profile_(profile), thresholds_(thresholds), all_votes_(votes) {
     for (const RowVote& vote : votes) {
       if (IsOdd(vote, thresholds)) continue;
       votes_.push_back(&vote);
@@ -51,18 +51,21 @@ class Weighing {
 
   Findings Run() {
     found_.votes = Votes();
-    if (votes_.empty()) return std::move(found_);
+    if (!votes_.empty()) WeighCaptures();
+    WeighAlignment();
+    return std::move(found_);
+  }
+
+ private:
+  void WeighCaptures() {
     found_.one_layer_earlier = LayerShift(-1);
     found_.one_layer_later = LayerShift(1);
     for (size_t i = 0; i < profile_.places.size(); ++i) WeighPlace(i);
     WeighShift(found_.one_layer_earlier, -1);
     WeighShift(found_.one_layer_later, 1);
     if (found_.level != FindingLevel::kNone) found_.verdict = CaptureVerdict(found_.places);
-    WeighAlignment();
-    return std::move(found_);
   }
 
- private:
   int64_t Votes() const { return static_cast<int64_t>(votes_.size()); }
   int64_t Sessions() const { return static_cast<int64_t>(sessions_.size()); }
 
@@ -111,7 +114,8 @@ class Weighing {
     if (!sized) Raise(Votes() >= thresholds_.plain_votes);
     if (report.position < thresholds_.other_capture) return;
     if (Near(report.looks_like, place.capture)) {
-      Raise(Votes() >= thresholds_.neighbour_votes && Sessions() >= thresholds_.neighbour_sessions);
+      Raise(report.position >= thresholds_.near_capture && Votes() >= thresholds_.near_votes &&
+            Sessions() >= thresholds_.near_sessions);
     } else {
       Raise(Votes() >= thresholds_.plain_votes);
     }
@@ -169,13 +173,13 @@ class Weighing {
     }
     Raise((Votes() >= thresholds_.shift_votes && Sessions() >= thresholds_.shift_sessions) ||
           Votes() >= thresholds_.shift_votes_of_one_session);
-    // All of them together are surer than each alone, also of what each looks like; unless most
-    // look two layers away.
+    // All of them together are surer than each alone, also of what each looks like; unless all look
+    // two layers away.
     const auto two_away = std::count_if(moved.begin(), moved.end(), [this](const auto& move) {
       const PlaceReport& report = found_.places[move.first];
       return std::abs(report.looks_like.boundary - report.declared.boundary) == 2;
     });
-    if (2 * two_away > static_cast<std::ptrdiff_t>(moved.size())) return;
+    if (two_away == static_cast<std::ptrdiff_t>(moved.size())) return;
     for (const auto& [place, neighbour] : moved) {
       found_.places[place].looks_like = profile_.places[place].alternatives[neighbour].capture;
       found_.places[place].position = PositionOf(place, neighbour);
@@ -184,7 +188,8 @@ class Weighing {
 
   void WeighAlignment() {
     AlignmentSums sums;
-    for (const RowVote* vote : votes_) sums.Add(vote->alignment);
+    // Odd ones too: it takes no profile to compare rows of a text with each other.
+    for (const RowVote& vote : all_votes_) sums.Add(vote.alignment);
     AlignmentReport report{.preceding = sums.Ratio(kRightAlignment),
                            .own = sums.Ratio(0),
                            .earlier = sums.Ratio(2),
@@ -196,7 +201,10 @@ class Weighing {
         !(other <= thresholds_.token_nearer * report.preceding)) {
       return;
     }
-    Raise(Votes() >= thresholds_.plain_votes);
+    const auto votes = static_cast<int64_t>(all_votes_.size());
+    if (votes < thresholds_.suspect_votes) return;
+    const bool enough = votes >= thresholds_.plain_votes;
+    found_.level = std::max(found_.level, enough ? FindingLevel::kWrong : FindingLevel::kSuspect);
     AppendSentence(AlignmentVerdict(report), found_.verdict);
   }
 
@@ -214,7 +222,8 @@ class Weighing {
 
   const GuardProfile& profile_;
   const GuardThresholds& thresholds_;
-  std::vector<const RowVote*> votes_;
+  const std::deque<RowVote>& all_votes_;
+  std::vector<const RowVote*> votes_;  // without the odd ones
   std::set<int64_t> sessions_;
   Findings found_;
 };
@@ -223,7 +232,8 @@ class Weighing {
 
 bool IsOdd(const RowVote& vote, const GuardThresholds& thresholds) {
   return std::any_of(vote.places.begin(), vote.places.end(), [&](const PlaceVote& place) {
-    return !(place.misfit <= thresholds.odd_misfit);
+    // What makes texts odd makes their rows larger; that rows are smaller is no text's fault.
+    return !(place.misfit <= thresholds.odd_misfit) && !(place.size < 1.0f);
   });
 }
 
