@@ -11,11 +11,20 @@ namespace {
 template <typename Bits, typename ToFloat>
 void Read(const char* bytes, absl::Span<const int32_t> channels, absl::Span<float> out,
           ToFloat to_float) {
-  for (size_t i = 0; i < channels.size(); ++i) {
+  const auto value = [&](size_t channel) {
     Bits bits;
-    std::memcpy(&bits, bytes + static_cast<size_t>(channels[i]) * sizeof(Bits), sizeof(Bits));
-    out[i] = to_float(bits);
+    std::memcpy(&bits, bytes + channel * sizeof(Bits), sizeof(Bits));
+    return to_float(bits);
+  };
+  const size_t count = channels.size();
+  if (count == 0) return;
+  const auto first = static_cast<size_t>(channels.front());
+  if (static_cast<size_t>(channels.back()) - first + 1 == count) {
+    // All of them in a row: without the list, several go at once.
+    for (size_t i = 0; i < count; ++i) out[i] = value(first + i);
+    return;
   }
+  for (size_t i = 0; i < count; ++i) out[i] = value(static_cast<size_t>(channels[i]));
 }
 
 }  // namespace

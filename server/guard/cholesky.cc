@@ -4,33 +4,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "server/guard/dot.h"
 
 namespace aerie {
-namespace {
-
-// Eight sums side by side: one alone would wait for every addition before the next.
-float Dot(const float* a, const float* b, int64_t n) {
-  float sums[8] = {};
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    for (int64_t j = 0; j < 8; ++j) sums[j] += a[i + j] * b[i + j];
-  }
-  double sum = 0.0;
-  for (const float part : sums) sum += part;
-  for (; i < n; ++i) sum += double{a[i]} * b[i];
-  return static_cast<float>(sum);
-}
-
-}  // namespace
 
 absl::StatusOr<Cholesky> Cholesky::Factor(std::vector<float> matrix, int64_t n) {
   AERIE_CHECK(static_cast<int64_t>(matrix.size()) == n * n) << matrix.size();
   float* at = matrix.data();
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < i; ++j) {
-      at[i * n + j] = (at[i * n + j] - Dot(at + i * n, at + j * n, j)) / at[j * n + j];
+      at[i * n + j] =
+          (at[i * n + j] - LaneDot(at + i * n, at + j * n, static_cast<size_t>(j))) / at[j * n + j];
     }
-    const float rest = at[i * n + i] - Dot(at + i * n, at + i * n, i);
+    const float rest = at[i * n + i] - LaneDot(at + i * n, at + i * n, static_cast<size_t>(i));
     if (!(rest > 0.0f)) {
       return absl::InvalidArgumentError(
           absl::StrCat("a covariance is not positive definite at channel ", i,
@@ -47,7 +33,7 @@ std::vector<float> Cholesky::Solve(absl::Span<const float> right) const {
   const auto at = [this](int64_t i, int64_t j) { return lower_[static_cast<size_t>(i * n_ + j)]; };
   const auto size = static_cast<size_t>(n_);
   for (int64_t i = 0; i < n_; ++i) {
-    const float below = Dot(lower_.data() + i * n_, x.data(), i);
+    const float below = LaneDot(lower_.data() + i * n_, x.data(), static_cast<size_t>(i));
     x[static_cast<size_t>(i)] = (x[static_cast<size_t>(i)] - below) / at(i, i);
   }
   for (size_t i = size; i-- > 0;) {

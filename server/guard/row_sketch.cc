@@ -5,6 +5,7 @@
 
 #include "common/check.h"
 #include "server/guard/channel_rows.h"
+#include "server/guard/dot.h"
 
 namespace aerie {
 namespace {
@@ -29,23 +30,27 @@ size_t LowestPlace(const GuardProfile& profile) {
   return static_cast<size_t>(lowest - profile.places.begin());
 }
 
-// Clips and adds `row`, already standardised; returns the mean size of its values. Four sums side
-// by side, so that no addition waits for the last.
+// Standardises and clips `row` and adds it; returns the mean size of its values.
 double AddRow(const GuardPlace& place, std::vector<float>& row, std::vector<float>& sum) {
   const size_t channels = row.size();
-  float sizes[4] = {};
-  const auto one = [&](size_t c) {
-    const float value = row[c];
-    row[c] = std::clamp((value - place.center[c]) / place.scale[c], -kClip, kClip);
-    sum[c] += row[c];
-    return std::min(std::abs(value) / place.size[c], kLargestSize);
+  float* at = row.data();
+  float* to = sum.data();
+  const float *center = place.center.data(), *scale = place.scale.data(), *size = place.size.data();
+  constexpr size_t kLanes = 8;  // sums side by side, so that no addition waits for the last
+  float sizes[kLanes] = {};
+  const auto add = [&](size_t c, size_t lane) {
+    sizes[lane] += std::min(std::abs(at[c]) / size[c], kLargestSize);
+    at[c] = std::min(std::max((at[c] - center[c]) / scale[c], -kClip), kClip);
+    to[c] += at[c];
   };
   size_t c = 0;
-  for (; c + 4 <= channels; c += 4) {
-    for (size_t j = 0; j < 4; ++j) sizes[j] += one(c + j);
+  for (; c + kLanes <= channels; c += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) add(c + lane, lane);
   }
-  for (; c < channels; ++c) sizes[0] += one(c);
-  return double{sizes[0] + sizes[1] + sizes[2] + sizes[3]} / static_cast<double>(channels);
+  for (; c < channels; ++c) add(c, 0);
+  float total = 0.0f;
+  for (const float part : sizes) total += part;
+  return double{total} / static_cast<double>(channels);
 }
 
 }  // namespace
@@ -121,8 +126,7 @@ RowVote RowSketch::Take() {
     PlaceVote weighed;
     weighed.size = static_cast<float>(size_[i]) / rows;
     for (const GuardAlternative& alternative : place.alternatives) {
-      float along = 0.0f;
-      for (size_t c = 0; c < sum_[i].size(); ++c) along += alternative.weights[c] * sum_[i][c];
+      const float along = LaneDot(alternative.weights.data(), sum_[i].data(), sum_[i].size());
       weighed.positions.push_back(ClipPosition(along / rows - alternative.offset));
     }
     weighed.misfit = FindNearest(place, weighed.positions, weighed.size, Landmarks::kAll).misfit;
