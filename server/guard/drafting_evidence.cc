@@ -65,6 +65,8 @@ DraftingReport DraftingEvidence::Report() const {
                         .expected = expectation_.acceptance};
   if (scored_ > 0) report.accuracy = hits_ / scored_;
   if (in_vocabulary_ > 0) report.log_likelihood = log_likelihood_ / in_vocabulary_;
+  report.worker_counts = std::llround(worker_counts_);
+  report.worker_differs = std::llround(worker_differs_);
   double length = 1.0;
   for (size_t depth = 0; depth < proposed_.size(); ++depth) {
     const double share = kept_[depth] / proposed_[depth];
@@ -74,8 +76,6 @@ DraftingReport DraftingEvidence::Report() const {
   if (proposed_.empty()) return report;
   report.accept_length = length;
   report.judged = std::llround(proposed_[0]);
-  report.worker_counts = std::llround(worker_counts_);
-  report.worker_differs = std::llround(worker_differs_);
   if (proposed_[0] < kLeastJudged || expectation_.acceptance.empty()) return report;
   const double expected = expectation_.acceptance[0];
   const double error = std::sqrt(expected * (1.0 - expected) / proposed_[0]);
