@@ -77,9 +77,9 @@ absl::Status CheckShapes(const Wiring& declared, absl::Span<const Capture> recor
       fits = fits && rows.width() == width && rows.rows() == sequence.front().rows();
     }
     if (!fits) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a sequence of the recording does not hold ", recorded.size(),
-                       " captures of ", width, " values; expected all captures of all positions"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a sequence of the recording does not hold ", recorded.size(), " captures of ", width,
+          " values; expected all captures of all positions; record it again"));
     }
   }
   return absl::OkStatus();
