@@ -15,7 +15,8 @@ constexpr double kNamedFrom = 0.5;
 
 double Median(std::vector<double> values) {
   AERIE_CHECK(!values.empty()) << "the median of nothing";
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  // Of an even number the lower one: half of the votes are no majority for anything.
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }

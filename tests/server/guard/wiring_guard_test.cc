@@ -193,6 +193,31 @@ TEST(WiringGuardReplayTest, AsksForContiguousRowsOnceSomethingIsSuspect) {
   EXPECT_EQ(request->orders.size(), 6);
 }
 
+TEST(WiringGuardReplayTest, BeginsAnewWhenRowsDoNotFollowEachOther) {
+  WiringGuard guard({.profile = Profile(), .captures = 3, .replay = true});
+  SyntheticWorker worker(guard, {.captures = Boundaries({2, 10, 6})});
+  worker.Rounds(300);
+  while (guard.TakeReplay().has_value()) continue;
+  const auto watch = guard.Watch("worker", "synthetic");
+  const std::string bytes(70 * 3 * SyntheticTarget::kHidden * sizeof(float), '\0');
+  const HiddenRows rows = *HiddenRows::Create(DType::kF32, 70, 3 * SyntheticTarget::kHidden, bytes);
+  std::vector<int32_t> tokens(70);
+  // Calls before it until the last replay is long enough ago.
+  for (int64_t i = 0; i < 200; ++i) {
+    tokens[0] = static_cast<int32_t>(i);
+    watch->OnRows(1000 + 10 * i, absl::MakeSpan(tokens).first(5), rows.Slice(0, 5),
+                  absl::UnixEpoch());
+  }
+  EXPECT_FALSE(guard.TakeReplay().has_value());
+  tokens[0] = 777;
+  watch->OnRows(9000, tokens, rows, absl::UnixEpoch());
+  const std::optional<ReplayRequest> request = guard.TakeReplay();
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->base_length, 9000);
+  EXPECT_EQ(request->tokens.size(), 64);
+  EXPECT_EQ(request->tokens.front(), 777);
+}
+
 TEST(WiringGuardReplayTest, CallsAWiringWrongOnceReplaysContradictIt) {
   WiringGuard guard({.profile = Profile(), .captures = 3, .replay = true});
   SyntheticWorker worker(guard, {.captures = Boundaries({2, 10, 6})});
