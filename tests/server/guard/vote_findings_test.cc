@@ -119,6 +119,7 @@ TEST(VoteFindingsTest, AddUpWhatAllCapturesLeanTo) {
 
 TEST(VoteFindingsTest, DoNotTakeOneCaptureFarOutForAShiftOfAll) {
   const Findings findings = Weigh(Votes(12, {{0, 3, 3.0f}, {1, 7, 0.24f}, {2, 11, 0.5f}}));
+  EXPECT_NEAR(*findings.one_layer_later, (1.0 + 0.24 + 0.5) / 3, 1e-6);
   EXPECT_EQ(findings.places[1].looks_like, Capture::Boundary(6));
   EXPECT_THAT(findings.verdict, ::testing::Not(HasSubstr("one layer later")));
 }
@@ -184,7 +185,7 @@ TEST(SourceWatchTest, LeavesWrongOnlyAfterSixCalmVotesInARow) {
   for (int64_t i = 0; i < 12; ++i) watch.AddVote(VoteOf(i, {{2, 6, 1.0f}}), At(++now));
   ASSERT_EQ(watch.state(), WiringState::kWrong);
   // Half of the twelve must be replaced before the median turns; then come the six.
-  for (int64_t i = 0; i < 11; ++i) {
+  for (int64_t i = 0; i < 10; ++i) {
     watch.AddVote(VoteOf(100 + i, {}), At(++now));
     EXPECT_EQ(watch.state(), WiringState::kWrong) << i;
   }

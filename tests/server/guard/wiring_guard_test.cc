@@ -155,6 +155,33 @@ TEST_F(WiringGuardTest, WatchesOtherSessionsWhileLongOnesStayOpen) {
   EXPECT_GT(late.Report().votes, before);
 }
 
+TEST_F(WiringGuardTest, LooksAtNoRowsOfTheFirstPositions) {
+  const std::string bytes(4 * 3 * SyntheticTarget::kHidden * sizeof(float), '\0');
+  const HiddenRows rows = *HiddenRows::Create(DType::kF32, 4, 3 * SyntheticTarget::kHidden, bytes);
+  for (int i = 0; i < 100; ++i) {
+    guard_.Watch("a", "b")->OnRows(0, {1, 2, 3, 4}, rows, absl::UnixEpoch());
+  }
+  EXPECT_EQ(guard_.Reports().front().votes, 0);
+}
+
+TEST_F(WiringGuardTest, ComparesNoTokensAcrossAGap) {
+  const std::string bytes(3 * SyntheticTarget::kHidden * sizeof(float), '\0');
+  const HiddenRows row = *HiddenRows::Create(DType::kF32, 1, 3 * SyntheticTarget::kHidden, bytes);
+  const auto pairs = [&](int64_t step) {
+    const std::string client = "step " + std::to_string(step);
+    const auto watch = guard_.Watch(client, "target");
+    for (int32_t i = 0; i < 64; ++i) {
+      watch->OnRows(100 + step * i, {i * i % 7}, row, absl::UnixEpoch());
+    }
+    for (const WiringReport& report : guard_.Reports()) {
+      if (report.client == client) return report.alignment.has_value();
+    }
+    return false;
+  };
+  EXPECT_TRUE(pairs(1));
+  EXPECT_FALSE(pairs(2));
+}
+
 TEST_F(WiringGuardTest, LooksAtNoRowsOfAnotherWidth) {
   SyntheticWorker worker(guard_, {.captures = Boundaries({2, 6})});
   worker.Rounds(100);
