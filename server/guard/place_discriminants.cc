@@ -6,6 +6,7 @@
 
 #include "common/check.h"
 #include "server/guard/cholesky.h"
+#include "server/guard/place_statistics.h"
 
 namespace aerie {
 namespace {
@@ -13,18 +14,10 @@ namespace {
 // Added to the diagonal of a covariance, in units of its mean: a recording has few rows for each of
 // its channels' pairs.
 constexpr float kShrinkage = 0.2f;
-// A channel that hardly moves in the recording must not count for more than the others.
-constexpr float kLeastScale = 0.05f;
 // Of the texts that must fall on their own side of the middle, on either side.
 constexpr double kOnTheRightSide = 0.9;
 // A direction along which held-out rows of the two places are less far apart is noise.
 constexpr double kLeastDistance = 0.2;
-
-float Median(std::vector<float>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double Dot(absl::Span<const float> a, absl::Span<const float> b) {
   double sum = 0.0;
@@ -35,29 +28,6 @@ double Dot(absl::Span<const float> a, absl::Span<const float> b) {
 double Along(absl::Span<const float> direction, absl::Span<const float> mean,
              absl::Span<const float> origin) {
   return Dot(direction, mean) - Dot(direction, origin);
-}
-
-// Median, spread and mean size of each channel of `values`, [rows, channels].
-void Describe(const std::vector<float>& values, size_t channels, GuardPlace& place) {
-  const size_t rows = values.size() / channels;
-  std::vector<float> column(rows);
-  for (size_t c = 0; c < channels; ++c) {
-    double size = 0.0;
-    for (size_t row = 0; row < rows; ++row) {
-      column[row] = values[row * channels + c];
-      size += std::abs(column[row]);
-    }
-    const float center = Median(column);
-    for (float& value : column) value = std::abs(value - center);
-    place.center.push_back(center);
-    place.scale.push_back(1.4826f * Median(column));
-    place.size.push_back(static_cast<float>(size / static_cast<double>(rows)));
-  }
-  for (std::vector<float>* numbers : {&place.scale, &place.size}) {
-    std::vector<float> copy = *numbers;
-    const float least = std::max(kLeastScale * Median(copy), 1e-6f);
-    for (float& number : *numbers) number = std::max(number, least);
-  }
 }
 
 }  // namespace
@@ -74,7 +44,7 @@ PlaceDiscriminants::PlaceDiscriminants(const Capture& declared, std::vector<floa
     ++group_rows_[static_cast<size_t>(group)];
   }
   place_.capture = declared;
-  Describe(values, channels_, place_);
+  DescribeChannels(values, channels_, place_);
   sizes_.push_back(SizeOf(values));
   own_ = SumUp(std::move(values), true);
 }

@@ -39,7 +39,8 @@ def all_captures(model, tokens):
     hook.remove()
     # transformers hands out the last state behind the final norm.
     before_norm = last[0][0] if isinstance(last[0], tuple) else last[0]
-    return torch.stack([*[state[0] for state in states[:-1]], before_norm.view(-1, before_norm.shape[-1]), states[-1][0]])
+    before_norm = before_norm.view(-1, before_norm.shape[-1])
+    return torch.stack([*[state[0] for state in states[:-1]], before_norm, states[-1][0]])
 
 
 def main():
