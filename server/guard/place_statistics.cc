@@ -8,6 +8,7 @@ namespace {
 
 // A channel that hardly moves in the recording must not count for more than the others.
 constexpr float kLeastScale = 0.05f;
+
 float Median(std::vector<float>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
