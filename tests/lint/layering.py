@@ -20,6 +20,7 @@ ALLOWED = {
     "server/recording": ["common/", "server/checkpoint/"],
     "server/verify": ["common/", "server/checkpoint/", "server/recording/", "server/engine/draft_model.h",
                       "server/model/eagle3_model.h", "server/inspect/checkpoint_flags.h"],
+    "server/guard": ["common/", "server/checkpoint/json_check.h"],
     "server/kernels": [],
     "server/model": ["common/", "server/engine/draft_model.h", "server/checkpoint/", "server/kernels/"],
     "server/metrics": ["common/", "server/engine/round_observer.h", "server/transport/rpc_observer.h",
@@ -39,6 +40,7 @@ FORBIDDEN = {
     "server/checkpoint": ["common/rpc/"],
     "server/recording": ["common/rpc/"],
     "server/verify": ["common/rpc/"],
+    "server/guard": ["common/rpc/"],
     "server/model": ["common/rpc/"],
     "server/metrics": ["common/rpc/"],
 }
