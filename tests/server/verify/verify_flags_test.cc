@@ -65,6 +65,7 @@ TEST(VerifyFlagsTest, SetWhatTheyName) {
   EXPECT_EQ(flags->options.search.statistics.margin, 0.1);
   EXPECT_EQ(flags->options.search.coarse_rows, 9);
   EXPECT_EQ(flags->options.search.max_candidates, 7);
+  EXPECT_EQ(flags->options.search.max_thorough, 6);
   EXPECT_EQ(flags->html, "h");
   EXPECT_TRUE(flags->write_wiring);
   EXPECT_FALSE(flags->what_if);
