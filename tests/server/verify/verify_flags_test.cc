@@ -55,6 +55,8 @@ TEST(VerifyFlagsTest, SetWhatTheyName) {
                             "9",
                             "--max-candidates",
                             "7",
+                            "--max-thorough",
+                            "6",
                             "--chains",
                             "8"});
   ASSERT_THAT(flags, IsOk());
