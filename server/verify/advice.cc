@@ -124,6 +124,15 @@ void AdviseOnEquivalents(const AdviceFacts& facts, std::vector<std::string>& adv
 
 void AdviseOnUndecided(const AdviceFacts& facts, std::vector<std::string>& advice) {
   const VerifyResult& result = facts.result;
+  const auto left_behind = std::count_if(
+      result.candidates.begin(), result.candidates.end(), [](const CandidateResult& candidate) {
+        return candidate.coarse && candidate.standing == Standing::kOpen;
+      });
+  if (left_behind > 0) {
+    advice.push_back(absl::StrFormat(
+        "%d close candidates were not scored on all rows: set --max-thorough above %d.",
+        left_behind, result.pruned.scored_fully));
+  }
   if (result.rows_needed.has_value() && result.rows > 0) {
     const int64_t more = *result.rows_needed - result.rows;
     advice.push_back(absl::StrFormat(

@@ -32,7 +32,8 @@ CandidateSearch::CandidateSearch(const CaptureSet& captures, int32_t size, RowPl
       options_(std::move(options)),
       scorer_(std::move(scorer)),
       progress_(std::move(progress)) {
-  for (int64_t rows = options_.coarse_rows; rows * 2 < plan.rows(); rows *= kRowsFactor) {
+  // No stage for less than a third more.
+  for (int64_t rows = options_.coarse_rows; rows * 4 < plan.rows() * 3; rows *= kRowsFactor) {
     plans_.push_back(CoarsePlan(plan, rows, options_.min_rows_per_sequence));
   }
   plans_.push_back(std::move(plan));

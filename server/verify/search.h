@@ -26,7 +26,7 @@ struct SearchOptions {
   int64_t min_rows_per_sequence = 32;  // see CoarsePlan
   int64_t max_exhaustive = 512;        // up to so many candidates all are scored; else a search
   int64_t max_candidates = 800;        // that a search looks at
-  int64_t max_thorough = 96;           // that may be scored on all rows
+  int64_t max_thorough = 256;          // that may be scored on all rows
   std::vector<int32_t> shifts = {0, -1, 1};
   StatisticsOptions statistics;
 };

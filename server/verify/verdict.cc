@@ -39,11 +39,13 @@ void SetContender(VerifyResult& result, std::optional<int32_t> contender) {
   result.p_value = test.p_adjusted;
 }
 
-// Rows at which the last of the open candidates would be settled; none when one never would.
+// Rows at which the last of the open candidates would be settled; none when one never would, or
+// when what is missing is not rows: some were not scored on all that there are.
 std::optional<int64_t> RowsNeeded(const VerifyResult& result, const StatisticsOptions& options) {
   int64_t needed = 0;
   for (const CandidateResult& candidate : result.candidates) {
     if (candidate.standing != Standing::kOpen) continue;
+    if (candidate.coarse) return std::nullopt;
     const std::optional<int64_t> rows = RowsToSettle(candidate.test, options);
     if (!rows.has_value()) return std::nullopt;
     needed = std::max(needed, *rows);

@@ -39,6 +39,11 @@ void AddSearchFlags(CLI::App& app, VerifyOptions& options) {
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str()
       ->type_name("COUNT");
+  app.add_option("--max-thorough", options.search.max_thorough,
+                 "Most candidates that are scored on all rows.")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str()
+      ->type_name("COUNT");
   app.add_option("--alpha", options.search.statistics.alpha,
                  "How often any candidate at all may be told apart wrongly.")
       ->check(CLI::Range(1e-9, 0.2))

@@ -10,7 +10,7 @@ import json
 import pathlib
 import shutil
 
-from aerie_draft.capture import StateCapture, recorded_tensors
+from aerie_draft.capture_states import StateCapture, recorded_tensors
 from aerie_draft.dtypes import DType
 from aerie_draft.recording import RecordedTensor, RecordingWriter, Target, read_recording
 from aerie_draft.wiring import FINAL_NORM, captures_at

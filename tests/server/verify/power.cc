@@ -177,7 +177,7 @@ int Main(const char* drafter, const char* target, const char* captures_folder) {
   const Scored& truth = pool[find(kTruth)];
   std::printf("%zu texts, %d rows, %zu candidates\n\n| planted | accuracy | log-likelihood |",
               plan.ranges.size(), static_cast<int>(plan.rows()), pool.size());
-  std::printf(" rows for 3 sigma |");
+  std::printf(" texts for 3 sigma |");
   for (const int texts : kTexts) std::printf(" %d texts |", texts);
   std::printf("\n| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   std::mt19937 random(1);
@@ -186,8 +186,11 @@ int Main(const char* drafter, const char* target, const char* captures_folder) {
     const PairedTest test =
         ComparePaired(plan, truth.scores.log_likelihood, pool[at].scores.log_likelihood);
     const auto rows = RowsForThreeSigma(test);
-    const std::string needed =
-        rows.has_value() && at != find(kTruth) ? std::to_string(*rows) : std::string();
+    std::string needed;
+    if (rows.has_value() && at != find(kTruth)) {
+      const auto texts = static_cast<int64_t>(plan.ranges.size());
+      needed = std::to_string((*rows * texts + plan.rows() - 1) / plan.rows());
+    }
     std::printf("| %s | %.3f | %.3f | %s |", planted.name.c_str(), pool[at].scores.accuracy(),
                 pool[at].scores.mean_log_likelihood(), needed.c_str());
     for (const int texts : kTexts) {

@@ -55,6 +55,8 @@ TEST(VerifyFlagsTest, SetWhatTheyName) {
                             "9",
                             "--max-candidates",
                             "7",
+                            "--max-thorough",
+                            "6",
                             "--chains",
                             "8"});
   ASSERT_THAT(flags, IsOk());
@@ -65,6 +67,7 @@ TEST(VerifyFlagsTest, SetWhatTheyName) {
   EXPECT_EQ(flags->options.search.statistics.margin, 0.1);
   EXPECT_EQ(flags->options.search.coarse_rows, 9);
   EXPECT_EQ(flags->options.search.max_candidates, 7);
+  EXPECT_EQ(flags->options.search.max_thorough, 6);
   EXPECT_EQ(flags->html, "h");
   EXPECT_TRUE(flags->write_wiring);
   EXPECT_FALSE(flags->what_if);

@@ -90,6 +90,23 @@ TEST_F(VerifyTest, IsUndecidedOnFewSequencesHoweverLong) {
   EXPECT_THAT(result.advice, Contains(HasSubstr("more sequences")));
 }
 
+TEST_F(VerifyTest, SaysSoWhenCloseOnesWereNotScoredOnAllRows) {
+  const FakeTruth indifferent{.costs = {0.0, 0.0, 3.0}, .noise = 0.0};
+  VerifyOptions options = FastOptions();
+  options.search.max_thorough = 3;
+  const auto result =
+      Verify(InputOf(recording_, {2, 5, 8}), options, LoaderOf(indifferent), nullptr);
+  ASSERT_THAT(result, IsOk());
+  // Without noise the others would be equivalent; what was not looked at closely may not count so.
+  EXPECT_NE(VerdictName(result->verdict), "verified");
+  const FakeTruth noisy{.costs = {0.0, 0.0, 3.0}, .noise = 3.0};
+  const auto open = Verify(InputOf(recording_, {2, 5, 8}), options, LoaderOf(noisy), nullptr);
+  ASSERT_THAT(open, IsOk());
+  EXPECT_EQ(VerdictName(open->verdict), "undecided");
+  EXPECT_EQ(open->rows_needed, std::nullopt);
+  EXPECT_THAT(open->advice, Contains(HasSubstr("set --max-thorough above 3")));
+}
+
 TEST_F(VerifyTest, FindsStatesThatAreOnePositionLate) {
   recording_.ShiftRows(1);
   const VerifyResult result = Run(InputOf(recording_, {2, 5, 8}));
