@@ -101,6 +101,7 @@ void AdviseOnContradiction(const AdviceFacts& facts, std::vector<std::string>& a
 }
 
 void AdviseOnEquivalents(const AdviceFacts& facts, std::vector<std::string>& advice) {
+  constexpr size_t kShown = 8;
   const VerifyResult& result = facts.result;
   const auto& reference = result.candidates[result.reference];
   std::vector<std::string> costs;
@@ -112,6 +113,11 @@ void AdviseOnEquivalents(const AdviceFacts& facts, std::vector<std::string>& adv
                             candidate.depths->accept_length - reference.depths->accept_length);
     }
     costs.push_back(std::move(cost));
+  }
+  if (costs.size() > kShown) {
+    const size_t more = costs.size() - kShown;
+    costs.resize(kShown);
+    costs.push_back(absl::StrCat(more, " more"));
   }
   advice.push_back(absl::StrCat(
       "The head reads these as well as the declared wiring, so its scores cannot tell which of "
