@@ -62,14 +62,13 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
   auto* call = new UnaryCall(backend, "Draft", *request);
   if (!call->Admit(limits_)) return call;
-  absl::StatusOr<DraftCall> draft = DecodeDraftRequest(*request, backend->engine->spec());
+  absl::StatusOr<DraftCall> draft =
+      DecodeDraftRequest(*request, backend->engine->spec(), call->arrival(), DeadlineOf(*context));
   if (!draft.ok()) {
     call->Reject(draft.status());
     return call;
   }
   // No rows_owner: gRPC keeps the request until the reply is given.
-  draft->arrival = call->arrival();
-  draft->deadline = DeadlineOf(*context);
   draft->cancel = call->cancel();
   backend->engine->Draft(*std::move(draft), [call, response](absl::StatusOr<DraftResult> result) {
     if (!result.ok()) return call->Fail(result.status());
