@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/safetensors/mapped_file.h"
 #include "common/status_macros.h"
 #include "server/checkpoint/borrowed_tensors.h"
 #include "server/checkpoint/head_tensors.h"
-#include "server/checkpoint/mapped_file.h"
 #include "server/checkpoint/vocabulary_map.h"
 #include "server/checkpoint/weights_folder.h"
 #include "server/checkpoint/wiring_file.h"

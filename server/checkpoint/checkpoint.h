@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/safetensors/safetensors.h"
 #include "server/checkpoint/head_config.h"
 #include "server/checkpoint/head_tensors.h"
-#include "server/checkpoint/safetensors.h"
 
 namespace aerie {
 

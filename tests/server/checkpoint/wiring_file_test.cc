@@ -4,10 +4,10 @@
 #include <string>
 
 #include "absl/strings/str_replace.h"
+#include "common/safetensors/mapped_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/checkpoint/checkpoint.h"
-#include "server/checkpoint/mapped_file.h"
 #include "tests/server/checkpoint/three_parts.h"
 #include "tests/server/checkpoint/tiny_head.h"
 #include "tests/testing/status_matchers.h"

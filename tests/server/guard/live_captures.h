@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/hidden_rows.h"
+#include "common/safetensors/safetensors.h"
 #include "common/wiring.h"
-#include "server/checkpoint/safetensors.h"
 #include "server/guard/guard_profile.h"
 #include "server/guard/wiring_guard.h"
 
