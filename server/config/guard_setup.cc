@@ -14,8 +14,8 @@ absl::StatusOr<std::optional<GuardProfile>> LoadGuardProfile(GuardMode mode,
   if (!text.empty()) {
     absl::StatusOr<GuardProfile> profile = GuardProfileOf(text, wiring, target_hidden_size);
     if (profile.ok()) return *std::move(profile);
-    return absl::InvalidArgumentError(absl::StrCat(
-        profile.status().message(), ", or start with --wiring-guard off"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(profile.status().message(), ", or start with --wiring-guard off"));
   }
   if (mode == GuardMode::kNotServing) {
     return absl::InvalidArgumentError(

@@ -112,9 +112,9 @@ absl::Status RecordOptions::Validate() const {
         " bytes or more; give the disk space that the recording may take, such as 1GiB"));
   }
   if (sessions < 1 || sessions > kMostRecordedSessions) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--record-sessions is ", sessions, "; expected 1..", kMostRecordedSessions,
-                     "; leave it out for the default"));
+    return absl::InvalidArgumentError(absl::StrCat("--record-sessions is ", sessions,
+                                                   "; expected 1..", kMostRecordedSessions,
+                                                   "; leave it out for the default"));
   }
   return absl::OkStatus();
 }
@@ -168,8 +168,10 @@ absl::Status Options::CheckRecord() const {
                                    std::pair{"record_sessions", "--record-sessions"}}) {
     if (!IsGiven(name)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(flag, " is given but --record is not; expected a folder to record into; give "
-                     "--record DIR, or leave ", flag, " out"));
+        absl::StrCat(flag,
+                     " is given but --record is not; expected a folder to record into; give "
+                     "--record DIR, or leave ",
+                     flag, " out"));
   }
   return absl::OkStatus();
 }

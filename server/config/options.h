@@ -74,9 +74,9 @@ struct AdminOptions {
 // Whether rows of sessions are written to disk. What people asked and what the target made of it
 // can be told from them, so nothing is recorded unless somebody says where.
 struct RecordOptions {
-  std::string folder;                            // empty: nothing is recorded
-  int64_t limit_bytes = int64_t{1} << 30;        // of all files together; >= 1 MiB
-  int32_t sessions = 16;                         // 1..10000
+  std::string folder;                      // empty: nothing is recorded
+  int64_t limit_bytes = int64_t{1} << 30;  // of all files together; >= 1 MiB
+  int32_t sessions = 16;                   // 1..10000
 
   bool enabled() const { return !folder.empty(); }
   absl::Status Validate() const;

@@ -18,9 +18,7 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // Returns once the first signal has come.
-  void Wait() { stopped_.WaitForNotification(); }
-  // Returns then, or after `patience`; true when it has come.
+  // Returns once the first signal has come, or after `patience`; true when it has come.
   bool WaitFor(absl::Duration patience) {
     return stopped_.WaitForNotificationWithTimeout(patience);
   }

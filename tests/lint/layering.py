@@ -17,7 +17,7 @@ ALLOWED = {
     "common/rpc": ["common/", "aerie/v1/", "google/rpc/"],
     "server/engine": ["common/"],
     "server/checkpoint": ["common/"],
-    "server/recording": ["common/", "server/checkpoint/"],
+    "server/recording": ["common/", "server/checkpoint/", "server/engine/row_observer.h"],
     "server/verify": ["common/", "server/checkpoint/", "server/recording/", "server/guard/", "server/engine/draft_model.h",
                       "server/model/eagle3_model.h", "server/inspect/checkpoint_flags.h"],
     "server/guard": ["common/", "server/checkpoint/json_check.h", "server/engine/round_observer.h",
