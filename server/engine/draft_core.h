@@ -60,6 +60,11 @@ class DraftCore {
   // Takes in what the pass gave.
   void SettlePass(absl::Time now);
 
+  // Whether an observer of rows wants some to be scored, which is for when there is nothing else to
+  // do. Then RunTrial() does it: takes as long as a pass of its rows.
+  bool PrepareTrial();
+  void RunTrial(absl::Time now);
+
   // Answers every call that is left with UNAVAILABLE, closes every session.
   void Shutdown(absl::Time now);
 
@@ -130,6 +135,8 @@ class DraftCore {
   // Frees pages of idle sessions until so many are free. False: that cannot be, and none was freed.
   bool MakeRoom(int64_t pages);
 
+  // Empty when the trial cannot be run.
+  std::vector<float> Score(const Trial& trial);
   // Null when nobody wants to watch.
   std::unique_ptr<RowWatch> Watch(const WatchedRows& rows, absl::Time now);
   void TellRefusal(const absl::Status& status);
@@ -157,6 +164,7 @@ class DraftCore {
   std::pair<int32_t, int32_t> told_load_ = {0, 0};
   KvUsage told_kv_;
   std::vector<Answer> answers_;
+  std::optional<Trial> trial_;  // the next one
 
   // The pass under way.
   uint64_t passes_ = 0;

@@ -8,6 +8,7 @@
 #include "common/mutex.h"
 #include "server/engine/draft_core.h"
 #include "server/engine/refusals.h"
+#include "server/engine/row_observer.h"
 
 namespace aerie {
 
@@ -71,9 +72,10 @@ class DraftEngine::Impl {
     while (true) {
       std::vector<Mail> mail;
       bool stopping = false;
+      const bool idle = !core_.HasWork() && !core_.PrepareTrial();
       {
         MutexLock lock(&mutex_);
-        if (!core_.HasWork()) {
+        if (idle) {
           changed_.WaitUntil(&mutex_, core_.NextExpiry(), [this] { return HasMail(); });
         }
         mail.swap(mailbox_);
@@ -91,6 +93,8 @@ class DraftEngine::Impl {
         Deliver();
         core_.RunPass();
         core_.SettlePass(absl::Now());
+      } else if (core_.PrepareTrial()) {
+        core_.RunTrial(absl::Now());
       }
       Deliver();
     }

@@ -16,9 +16,10 @@
 #include "server/engine/draft_call.h"
 #include "server/engine/draft_model.h"
 #include "server/engine/round_observer.h"
-#include "server/engine/row_observer.h"
 
 namespace aerie {
+
+class RowObserver;
 
 class DraftEngine {
  public:

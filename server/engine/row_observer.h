@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -38,12 +40,28 @@ struct WatchedRows {
   bool stateless = false;
 };
 
+// Rows to be scored once more, as the first rows of a sequence of their own at these positions.
+struct Trial {
+  int64_t base_length = 0;
+  std::vector<int32_t> tokens;
+  HiddenRows rows;                         // one for each token
+  std::shared_ptr<const void> rows_owner;  // keeps the bytes of `rows` alive
+};
+
 // Engine thread only. Must not block. Outlives its watches.
 class RowObserver {
  public:
   virtual ~RowObserver() = default;
   // Null: it does not want to see these.
   virtual std::unique_ptr<RowWatch> Watch(const WatchedRows& rows, absl::Time now) = 0;
+
+  // Asked when the engine has nothing else to do. Each is answered before the next is asked for.
+  virtual std::optional<Trial> TakeTrial() { return std::nullopt; }
+  // Of each row but the last the log-probability of the next row's token, natural log; minus
+  // infinity: outside the draft vocabulary. Empty: the trial could not be run.
+  virtual void OnTrial(absl::Span<const float> log_probs, absl::Time now) {
+    static_cast<void>(log_probs), static_cast<void>(now);
+  }
 };
 
 }  // namespace aerie

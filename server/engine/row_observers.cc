@@ -33,4 +33,16 @@ std::unique_ptr<RowWatch> RowObservers::Watch(const WatchedRows& rows, absl::Tim
   return std::make_unique<Watches>(std::move(watches));
 }
 
+std::optional<Trial> RowObservers::TakeTrial() {
+  for (RowObserver* observer : observers_) {
+    tried_by_ = observer;
+    if (std::optional<Trial> trial = observer->TakeTrial()) return trial;
+  }
+  return std::nullopt;
+}
+
+void RowObservers::OnTrial(absl::Span<const float> log_probs, absl::Time now) {
+  tried_by_->OnTrial(log_probs, now);
+}
+
 }  // namespace aerie

@@ -14,9 +14,12 @@ class RowObservers final : public RowObserver {
   explicit RowObservers(std::vector<RowObserver*> observers) : observers_(std::move(observers)) {}
 
   std::unique_ptr<RowWatch> Watch(const WatchedRows& rows, absl::Time now) override;
+  std::optional<Trial> TakeTrial() override;
+  void OnTrial(absl::Span<const float> log_probs, absl::Time now) override;
 
  private:
   const std::vector<RowObserver*> observers_;
+  RowObserver* tried_by_ = nullptr;  // whose trial is under way
 };
 
 }  // namespace aerie

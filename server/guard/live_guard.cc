@@ -54,6 +54,7 @@ LiveGuard::LiveGuard(LiveGuardOptions options)
       sizes_(options.captures),
       guard_({.profile = std::move(options.profile),
               .captures = options.captures,
+              .replay = true,
               .on_change = Announce,
               .on_worst = std::move(options.on_worst),
               .observer = options.observer}) {}
@@ -61,6 +62,29 @@ LiveGuard::LiveGuard(LiveGuardOptions options)
 std::unique_ptr<RowWatch> LiveGuard::Watch(const WatchedRows& rows, absl::Time now) {
   return std::make_unique<SessionRows>(*this,
                                        guard_.Watch(rows.client, rows.manifest.target_id, now));
+}
+
+std::optional<Trial> LiveGuard::TakeTrial() {
+  if (!replay_.has_value()) {
+    replay_ = guard_.TakeReplay();
+    if (!replay_.has_value()) return std::nullopt;
+    scores_ = {.id = replay_->id};
+  }
+  const CaptureOrder& order = replay_->orders[scores_.log_probs.size()];
+  const auto bytes = std::make_shared<const std::string>(replay_->Reordered(order));
+  return Trial{.base_length = replay_->base_length,
+               .tokens = replay_->tokens,
+               .rows = replay_->View(*bytes),
+               .rows_owner = bytes};
+}
+
+void LiveGuard::OnTrial(absl::Span<const float> log_probs, absl::Time now) {
+  // Orders can be compared only when all were run.
+  if (log_probs.empty()) return replay_.reset();
+  scores_.log_probs.emplace_back(log_probs.begin(), log_probs.end());
+  if (scores_.log_probs.size() < replay_->orders.size()) return;
+  guard_.OnReplay(scores_, now);
+  replay_.reset();
 }
 
 void LiveGuard::NoteSizes(int64_t base_length, const HiddenRows& rows) {

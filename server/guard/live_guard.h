@@ -32,6 +32,9 @@ class LiveGuard final : public RowObserver {
 
   // Engine thread only.
   std::unique_ptr<RowWatch> Watch(const WatchedRows& rows, absl::Time now) override;
+  // One order of captures of a replay after the other.
+  std::optional<Trial> TakeTrial() override;
+  void OnTrial(absl::Span<const float> log_probs, absl::Time now) override;
 
   // Any thread. Call it now and then: sources that have been gone for long are forgotten.
   void Tick(absl::Time now) { guard_.Forget(now); }
@@ -46,6 +49,8 @@ class LiveGuard final : public RowObserver {
   WiringObserver* const observer_;
   CaptureSizes sizes_;
   WiringGuard guard_;
+  std::optional<ReplayRequest> replay_;  // under way
+  ReplayScores scores_;                  // of it, as far as they are there
 };
 
 }  // namespace aerie

@@ -244,7 +244,9 @@ void WiringGuard::Publish(const SourceWatch& source, WiringState before) {
   const WiringReport report = source.Report();
   {
     const MutexLock lock(&mutex_);
-    published_[{report.client, report.target}].report = report;
+    const auto place = published_.find({report.client, report.target});
+    if (place == published_.end()) return;  // a replay's answer, after it was forgotten
+    place->second.report = report;
     TellSummary();
   }
   if (report.state == before) return;

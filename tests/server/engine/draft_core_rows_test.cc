@@ -1,6 +1,8 @@
 // What observers of rows are told, and when.
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -143,6 +145,97 @@ TEST_F(RowsTest, MayBeOfNoInterest) {
   rows_.Take();
   ASSERT_THAT(driver_.Run(MakeDraftCall(opened->session_id, 0, {1, 2}, 2)), IsOk());
   EXPECT_THAT(rows_.Take(), IsEmpty());
+}
+
+// Wants one trial, and notes its answer.
+class TryingObserver : public RowObserver {
+ public:
+  std::unique_ptr<RowWatch> Watch(const WatchedRows&, absl::Time) override { return nullptr; }
+  std::optional<Trial> TakeTrial() override { return std::exchange(wanted, std::nullopt); }
+  void OnTrial(absl::Span<const float> log_probs, absl::Time) override {
+    answers.emplace_back(log_probs.begin(), log_probs.end());
+  }
+
+  void Want(int64_t base, std::vector<int32_t> tokens) {
+    const OwnedRows rows = MakeRows(FittingManifest(), base, static_cast<int64_t>(tokens.size()));
+    wanted = Trial{base, std::move(tokens), rows.view, rows.bytes};
+  }
+
+  std::optional<Trial> wanted;
+  std::vector<std::vector<float>> answers;
+};
+
+class TrialTest : public ::testing::Test {
+ protected:
+  std::vector<float> Run(CoreDriver& driver) {
+    EXPECT_TRUE(driver.core.PrepareTrial());
+    driver.core.RunTrial(driver.now);
+    EXPECT_EQ(observer_.answers.size(), 1u);
+    return observer_.answers.empty() ? std::vector<float>() : observer_.answers.front();
+  }
+
+  TryingObserver observer_;
+};
+
+TEST_F(TrialTest, TellsOfEachRowHowLikelyTheNextRowsTokenIs) {
+  CoreDriver driver({}, {}, &observer_);
+  EXPECT_FALSE(driver.core.PrepareTrial());
+  // The draft behind rows 5 and 6 of a session that starts there is what follows them most likely.
+  const auto opened = driver.Open(FittingManifest(), {.start = 5});
+  ASSERT_THAT(opened, IsOk());
+  const auto draft = driver.Run(MakeDraftCall(opened->session_id, 5, {1, 2}, 1));
+  ASSERT_THAT(draft, IsOk());
+  observer_.Want(5, {1, 2, draft->tree.tokens[0]});
+  const std::vector<float> scores = Run(driver);
+  ASSERT_EQ(scores.size(), 2u);
+  EXPECT_EQ(scores[1], draft->tree.log_probs[0]);
+  EXPECT_LE(scores[0], 0.0f);
+}
+
+TEST_F(TrialTest, LeavesPagesSlotsAndSessionsAsTheyWere) {
+  CoreDriver driver({}, {}, &observer_);
+  const std::string id = driver.OpenSession();
+  ASSERT_THAT(driver.Run(MakeDraftCall(id, 0, {1, 2, 3}, 0)), IsOk());
+  const KvUsage before = driver.core.kv_usage();
+  observer_.Want(40, std::vector<int32_t>(20, 7));
+  EXPECT_EQ(Run(driver).size(), 19u);
+  EXPECT_EQ(driver.core.kv_usage(), before);
+  EXPECT_EQ(driver.model.open_slots(), 0);
+  EXPECT_FALSE(driver.core.PrepareTrial());
+  EXPECT_THAT(driver.Run(MakeDraftCall(id, 3, {4}, 2)), IsOk());
+}
+
+TEST_F(TrialTest, TakesNoPagesThatSessionsHold) {
+  CoreDriver driver({}, {.kv_store = {.page_rows = 4, .num_pages = 40, .page_bytes = 256}},
+                    &observer_);
+  const std::string id = driver.OpenSession();
+  ASSERT_THAT(driver.Run(MakeDraftCall(id, 0, std::vector<int32_t>(4 * 38, 1), 0)), IsOk());
+  observer_.Want(0, std::vector<int32_t>(12, 7));
+  EXPECT_THAT(Run(driver), IsEmpty()) << "three pages, and two are free";
+  EXPECT_THAT(driver.Run(MakeDraftCall(id, 4 * 38, {4}, 0)), IsOk()) << "and it was not evicted";
+}
+
+TEST_F(TrialTest, IsNoLongerThanAPassMayBe) {
+  CoreDriver driver({.max_rows_per_pass = 4}, {}, &observer_);
+  observer_.Want(0, {1, 2, 3, 4, 5});
+  EXPECT_THAT(Run(driver), IsEmpty());
+}
+
+TEST_F(TrialTest, OfAPassThatFailsHasNoAnswer) {
+  CoreDriver driver({}, {}, &observer_);
+  driver.model.FailNextPass(absl::InternalError("no"));
+  observer_.Want(0, {1, 2, 3});
+  EXPECT_THAT(Run(driver), IsEmpty());
+}
+
+TEST_F(TrialTest, OfOneOfSeveralObserversIsAnsweredToIt) {
+  NotingRowObserver other;
+  TryingObserver second;
+  RowObservers all({&other, &observer_, &second});
+  CoreDriver driver({}, {}, &all);
+  observer_.Want(0, {1, 2, 3});
+  EXPECT_EQ(Run(driver).size(), 2u);
+  EXPECT_THAT(second.answers, IsEmpty());
 }
 
 TEST(RowObserversTest, AreAllToldAndTheUninterestedAreLeftOut) {

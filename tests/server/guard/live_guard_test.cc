@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,36 @@ TEST_F(LiveGuardTest, TellsHowLargeRowsAreByPlace) {
   EXPECT_THAT(observer_.sizes,
               ElementsAre(DoubleNear(1, 1e-9), DoubleNear(2, 1e-9), DoubleNear(3, 1e-9)));
   EXPECT_EQ(observer_.size_calls, 5) << "of 36 calls past the first positions every eighth";
+}
+
+TEST_F(LiveGuardTest, TriesRowsOfASuspectInEveryOrderAndReportsTheBest) {
+  EXPECT_FALSE(guard_.TakeTrial().has_value());
+  Serve("bad", {Capture::Boundary(2), Capture::Boundary(10), Capture::Boundary(6)}, 200, 6);
+  std::vector<std::string> tried;
+  std::vector<int32_t> tokens;
+  for (int order = 0; order < 6; ++order) {
+    const std::optional<Trial> trial = guard_.TakeTrial();
+    ASSERT_TRUE(trial.has_value());
+    tried.emplace_back(trial->rows.bytes());
+    if (order == 0) tokens = trial->tokens;
+    EXPECT_EQ(trial->tokens, tokens);
+    // 0, 2, 1 is the second of the orders; its rows are twice as likely.
+    const std::vector<float> scores(tokens.size() - 1, order == 1 ? -1.0f : -2.0f);
+    guard_.OnTrial(scores, absl::UnixEpoch());
+  }
+  EXPECT_EQ(std::set<std::string>(tried.begin(), tried.end()).size(), 6u);
+  const WiringReport report = guard_.Reports().front();
+  ASSERT_TRUE(report.replay.has_value());
+  EXPECT_EQ(report.replay->answered, 1);
+  EXPECT_EQ(report.replay->best, "in the order 0, 2, 1");
+  EXPECT_NEAR(report.replay->gain, 1.0, 1e-6);
+}
+
+TEST_F(LiveGuardTest, DropsAReplayOfWhichOneTrialCannotBeRun) {
+  Serve("bad", {Capture::Boundary(2), Capture::Boundary(10), Capture::Boundary(6)}, 200, 6);
+  ASSERT_TRUE(guard_.TakeTrial().has_value());
+  guard_.OnTrial({}, absl::UnixEpoch());
+  EXPECT_FALSE(guard_.Reports().front().replay.has_value());
 }
 
 TEST(CaptureSizesTest, FollowRowsThatChange) {
