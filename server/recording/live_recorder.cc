@@ -37,7 +37,7 @@ class LiveRecorder::SessionRows final : public RowWatch {
 
   void OnRows(int64_t base_length, absl::Span<const int32_t> tokens, const HiddenRows& rows,
               absl::Time) override {
-    if (left_out_) return;
+    if (left_out_ || !owner_.recording()) return;
     if (number_ == 0) {
       // Takes its place only now: sessions that are opened ahead of need must not hold one.
       if (!owner_.TakePlace(manifest_)) {

@@ -367,7 +367,11 @@ TEST_F(PrometheusObserverTest, HasAPageThatNamesEveryMetricAndNoOther) {
     named.insert((*it)[1]);
   }
   std::set<std::string> exported;
-  const Exposition scrape = Scrape();
+  // With a guard and its profile: then there is every series that can be.
+  const PrometheusObserver observer(
+      {.wiring = {
+           .mode = "alert", .captures = 1, .expected_rms = {2.5}, .expected_accept_length = 1.5}});
+  const Exposition scrape(*observer.metrics());
   for (const auto& [metric, help] : scrape.help()) exported.insert(metric);
   EXPECT_EQ(named, exported);
 }
