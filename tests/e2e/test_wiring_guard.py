@@ -78,7 +78,7 @@ def test_a_swapped_worker_is_found_told_of_and_forgiven(tmp_path, pb, connect, m
         assert reports(pb, server)[1] == pb.WIRING_STATE_OK
         assert health(stub) == 1
 
-        bad.serve(order=SWAPPED)
+        bad.serve(order=SWAPPED, times=2)
         found, worst = reports(pb, server)
         assert worst == found["bad"].state == pb.WIRING_STATE_WRONG
         assert found["good"].state == pb.WIRING_STATE_OK, "ten good workers and one bad one: each by itself"
@@ -112,7 +112,7 @@ def test_by_default_it_tells_and_health_stays_as_it_is(tmp_path, pb, connect, ma
     with ServerProcess(tmp_path, drafter=head) as server:
         assert server.ports["admin"] is None
         stub = connect(server.address)
-        Worker(stub, pb, manifest, recording, "bad").serve(order=SWAPPED)
+        Worker(stub, pb, manifest, recording, "bad").serve(order=SWAPPED, times=2)
         info = stub.GetServerInfo(pb.GetServerInfoRequest()).wiring_guard
         assert (info.mode, info.worst) == (pb.WIRING_GUARD_MODE_ALERT, pb.WIRING_STATE_WRONG)
         assert health(stub) == 1
@@ -137,7 +137,7 @@ def test_drafts_are_the_same_with_and_without_it(tmp_path, pb, connect, manifest
 def test_without_a_profile_it_says_how_little_it_sees(tmp_path, pb, connect, manifest, recording):
     with ServerProcess(tmp_path, "--admin-listen", f"unix:{tmp_path}/admin.sock") as server:
         stub = connect(server.address)
-        Worker(stub, pb, manifest, recording, "bad").serve(order=SWAPPED)
+        Worker(stub, pb, manifest, recording, "bad").serve(order=SWAPPED, times=2)
         assert "without a profile of the target's rows" in server.log()
         found, worst = reports(pb, server)
         assert worst == pb.WIRING_STATE_UNKNOWN
