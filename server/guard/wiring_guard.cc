@@ -220,6 +220,8 @@ void WiringGuard::DropForgotten() {
 }
 
 std::optional<ReplayRequest> WiringGuard::TakeReplay() {
+  // Of those in whose place another one of the same source was asked for the answer has no use.
+  while (!replays_.empty() && asked_.count(replays_.front().id) == 0) replays_.pop_front();
   if (replays_.empty()) return std::nullopt;
   ReplayRequest request = std::move(replays_.front());
   replays_.pop_front();

@@ -101,6 +101,16 @@ def test_a_swapped_worker_is_found_told_of_and_forgiven(tmp_path, pb, connect, m
         assert any('client "bad" and target "SmolLM2-135M-Instruct" is wrong' in line for line in warned)
         assert any("health says NOT_SERVING" in line for line in warned)
 
+        # The head itself says which order it wants, once the server has had a moment for it.
+        def replayed():
+            report = reports(pb, server)[0]["bad"]
+            return report.HasField("replay") and report.replay
+
+        replay = wait_until(replayed, "rows to be replayed")
+        # It hardly reads its first two captures, so few rows do not tell which of them is which.
+        assert replay.best in ("in the order 0, 2, 1", "in the order 2, 0, 1")
+        assert replay.gain > 1
+
         # It is served all the same: health is for who sends new traffic, and mended rows must be seen.
         bad.serve(times=4)
         assert reports(pb, server)[1] == pb.WIRING_STATE_OK

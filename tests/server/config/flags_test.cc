@@ -212,6 +212,8 @@ TEST(FlagsTest, TheDefaultsAreThoseOfTheStructsAndOfTheHelp) {
     // A sink that is asked for needs a window; it has none by default.
     std::vector<std::string> arguments = {"--" + flag.name, flag.default_text};
     if (flag.name == "draft-sink") arguments.insert(arguments.end(), {"--draft-window", "64"});
+    // Likewise the bounds of a recording.
+    if (flag.name.starts_with("record-")) arguments.insert(arguments.end(), {"--record", "r"});
     const auto explicitly = ParseMore(arguments);
     ASSERT_THAT(explicitly, IsOk());
     const std::string name = explicitly->options.settings.front().name;

@@ -206,13 +206,13 @@ TEST_F(TrialTest, LeavesPagesSlotsAndSessionsAsTheyWere) {
 }
 
 TEST_F(TrialTest, TakesNoPagesThatSessionsHold) {
-  CoreDriver driver({}, {.kv_store = {.page_rows = 4, .num_pages = 40, .page_bytes = 256}},
-                    &observer_);
+  CoreDriver driver({.max_context = 140},
+                    {.kv_store = {.page_rows = 4, .num_pages = 40, .page_bytes = 256}}, &observer_);
   const std::string id = driver.OpenSession();
-  ASSERT_THAT(driver.Run(MakeDraftCall(id, 0, std::vector<int32_t>(4 * 38, 1), 0)), IsOk());
-  observer_.Want(0, std::vector<int32_t>(12, 7));
-  EXPECT_THAT(Run(driver), IsEmpty()) << "three pages, and two are free";
-  EXPECT_THAT(driver.Run(MakeDraftCall(id, 4 * 38, {4}, 0)), IsOk()) << "and it was not evicted";
+  ASSERT_THAT(driver.Run(MakeDraftCall(id, 0, std::vector<int32_t>(4 * 33, 1), 0)), IsOk());
+  observer_.Want(0, std::vector<int32_t>(4 * 8, 7));
+  EXPECT_THAT(Run(driver), IsEmpty()) << "eight pages, and seven are free";
+  EXPECT_THAT(driver.Run(MakeDraftCall(id, 4 * 33, {4}, 0)), IsOk()) << "and it was not evicted";
 }
 
 TEST_F(TrialTest, IsNoLongerThanAPassMayBe) {

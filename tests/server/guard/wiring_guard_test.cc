@@ -222,6 +222,21 @@ TEST(WiringGuardReplayTest, AsksForContiguousRowsOnceSomethingIsSuspect) {
   EXPECT_EQ(request->orders.size(), 6);
 }
 
+TEST(WiringGuardReplayTest, HandsOutTheNewestOfASource) {
+  WiringGuard guard({.profile = Profile(), .captures = 3, .replay = true});
+  SyntheticWorker bad(guard, {.client = "bad", .captures = Boundaries({2, 10, 6})});
+  bad.Rounds(1000);  // of which many could be replayed, while nobody takes one
+  const std::optional<ReplayRequest> request = guard.TakeReplay();
+  ASSERT_TRUE(request.has_value());
+  EXPECT_FALSE(guard.TakeReplay().has_value()) << "the others have been overtaken";
+  ReplayScores scores{.id = request->id};
+  scores.log_probs.assign(request->orders.size(),
+                          std::vector<float>(request->tokens.size() - 1, -1.0f));
+  guard.OnReplay(scores, absl::UnixEpoch());
+  ASSERT_TRUE(bad.Report().replay.has_value());
+  EXPECT_EQ(bad.Report().replay->answered, 1);
+}
+
 TEST(WiringGuardReplayTest, BeginsAnewWhenRowsDoNotFollowEachOther) {
   WiringGuard guard({.profile = Profile(), .captures = 3, .replay = true});
   SyntheticWorker worker(guard, {.captures = Boundaries({2, 10, 6})});
