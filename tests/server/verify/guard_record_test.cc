@@ -13,7 +13,7 @@
 namespace aerie {
 namespace {
 
-using testing::ElementsAre;
+using testing::UnorderedElementsAre;
 
 // A verified result over tensors of boundary 0, 1, 2, ... of which the head takes these.
 VerifyResult VerifiedResult() {
@@ -77,7 +77,7 @@ TEST(MakeGuardProfileTest, BelievesTheMeasurementBeforeALabel) {
   ASSERT_THAT(profile, IsOk());
   std::vector<Capture> others;
   for (const auto& other : profile->places[0].alternatives) others.push_back(other.capture);
-  EXPECT_THAT(others, ElementsAre(Capture::Boundary(0), Capture::Boundary(1)));
+  EXPECT_THAT(others, UnorderedElementsAre(Capture::Boundary(0), Capture::Boundary(1)));
 }
 
 TEST(MakeGuardProfileTest, IsNotMadeOfARecordingThatIsOffByAToken) {
