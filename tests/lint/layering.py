@@ -23,8 +23,9 @@ ALLOWED = {
     "server/guard": ["common/", "server/checkpoint/json_check.h"],
     "server/kernels": [],
     "server/model": ["common/", "server/engine/draft_model.h", "server/checkpoint/", "server/kernels/"],
-    "server/metrics": ["common/", "server/engine/round_observer.h", "server/transport/rpc_observer.h",
-                       "aerie_version.h"],
+    "server/metrics": ["common/", "server/engine/round_observer.h", "server/request_log/request_log_observer.h",
+                       "server/transport/rpc_observer.h", "aerie_version.h"],
+    "server/request_log": ["common/", "server/engine/round_observer.h"],
     "server/transport": ["common/", "server/engine/", "aerie/v1/", "aerie_version.h"],
     "server/config": ["common/", "server/", "aerie_version.h"],
     "server": ["common/", "server/", "aerie_version.h"],
@@ -43,6 +44,7 @@ FORBIDDEN = {
     "server/guard": ["common/rpc/"],
     "server/model": ["common/rpc/"],
     "server/metrics": ["common/rpc/"],
+    "server/request_log": ["common/rpc/"],
 }
 # Third-party headers -> the only folders that may see them.
 THIRD_PARTY = {
