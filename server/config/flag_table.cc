@@ -187,6 +187,10 @@ void AddListenFlags(TableBuilder& table) {
              }});
   table.Text("metrics-listen", "ADDRESS", "Where /metrics is served over HTTP: host:port, or off.",
              [](Options& o) -> std::string& { return o.metrics.listen; });
+  table.Text("admin-listen", "ADDRESS",
+             "Where AdminService is served, for who runs the server and for no one else: host:port "
+             "(0: a free one), unix:PATH, or off.",
+             [](Options& o) -> std::string& { return o.admin.listen; });
   table.Add("reflection", "on|off", "Whether tools may ask which services there are.", "on",
             ReadSwitch, [](Options& o) -> bool& { return o.grpc.reflection; });
 }
@@ -199,7 +203,8 @@ void AddProcessFlags(TableBuilder& table) {
              [](Options& o) -> std::string& { return o.process.log_level; });
   table.Text(
       "port-file", "FILE",
-      "Written when the server is ready: {\"grpc\": [addresses], \"metrics\": address or null}.",
+      "Written when the server is ready: {\"grpc\": [addresses], \"metrics\": address or null, "
+      "\"admin\": address or null}.",
       [](Options& o) -> std::string& { return o.process.port_file; });
 }
 

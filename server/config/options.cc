@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "server/transport/server_info.h"
@@ -84,6 +85,23 @@ absl::Status MetricsOptions::Validate() const {
                    "\"; expected host:port or off; give an address such as 127.0.0.1:9464"));
 }
 
+bool AdminOptions::reachable_from_outside() const {
+  if (!enabled() || absl::StartsWith(listen, "unix:")) return false;
+  const std::string host = listen.substr(0, listen.rfind(':'));
+  return host != "localhost" && host != "[::1]" && !absl::StartsWith(host, "127.");
+}
+
+absl::Status AdminOptions::Validate() const {
+  const size_t colon = listen.rfind(':');
+  if (!enabled() || (colon != std::string::npos && colon + 1 < listen.size())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--admin-listen is \"", listen,
+                   "\"; expected host:port, unix:PATH or off; give an address such as "
+                   "127.0.0.1:50052 or unix:/run/aerie-admin.sock"));
+}
+
 absl::Status ProcessOptions::Validate() const {
   if (drain_timeout > absl::ZeroDuration() && drain_timeout < absl::InfiniteDuration()) {
     return absl::OkStatus();
@@ -106,6 +124,7 @@ absl::Status Options::Validate() const {
   AERIE_RETURN_IF_ERROR(kv.Validate());
   AERIE_RETURN_IF_ERROR(grpc.Validate());
   AERIE_RETURN_IF_ERROR(metrics.Validate());
+  AERIE_RETURN_IF_ERROR(admin.Validate());
   return process.Validate();
 }
 

@@ -59,6 +59,17 @@ struct MetricsOptions {
   absl::Status Validate() const;
 };
 
+// Where AdminService is served, for who runs the server. It has no authentication, so it is off
+// unless somebody says where.
+struct AdminOptions {
+  std::string listen = "off";  // host:port, unix:PATH, or "off"
+
+  bool enabled() const { return listen != "off"; }
+  // Whether processes of other hosts may be able to reach it.
+  bool reachable_from_outside() const;
+  absl::Status Validate() const;
+};
+
 struct ProcessOptions {
   absl::Duration drain_timeout = absl::Seconds(30);  // > 0; from the stop signal to the hard stop
   std::string log_level = "info";                    // debug, info, warn, error, off
@@ -74,6 +85,7 @@ struct Options {
   KvOptions kv;
   GrpcServerOptions grpc;
   MetricsOptions metrics;
+  AdminOptions admin;
   ProcessOptions process;
   // Every one of the above in force, by the flag's name with underscores, in the order of --help.
   std::vector<Setting> settings;

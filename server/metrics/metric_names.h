@@ -253,12 +253,14 @@ inline constexpr auto kRpcTypes = std::to_array<LabelValue<RpcType>>({
 });
 
 inline constexpr std::string_view kDraftService = "aerie.v1.DraftService";
+inline constexpr std::string_view kAdminService = "aerie.v1.AdminService";
 inline constexpr auto kRpcMethods = std::to_array<RpcName>({
     {RpcType::kUnary, kDraftService, "Draft"},
     {RpcType::kBidiStream, kDraftService, "DraftStream"},
     {RpcType::kUnary, kDraftService, "OpenSession"},
     {RpcType::kUnary, kDraftService, "CloseSession"},
     {RpcType::kUnary, kDraftService, "GetServerInfo"},
+    {RpcType::kUnary, kAdminService, "GetWiringReport"},
 });
 
 }  // namespace aerie

@@ -75,7 +75,7 @@ class PrometheusObserver final : public RoundObserver,
   void OnKvUsage(const KvUsage& usage) override;
   void OnEvicted(int64_t rows) override;
 
-  // `name` must be a method of aerie.v1.DraftService.
+  // `name` must be a method of aerie.v1.DraftService or AdminService.
   void OnStarted(const RpcName& name) override;
   void OnMessageReceived(const RpcName& name, int64_t bytes) override;
   void OnMessageSent(const RpcName& name, int64_t bytes) override;
