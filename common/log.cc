@@ -1,5 +1,6 @@
 #include "common/log.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -41,9 +42,8 @@ absl::StatusOr<spdlog::level::level_enum> ParseLevel(const std::string& level) {
   for (const Level& known : kLevels) {
     if (level == known.name) return known.level;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("log level is \"", level,
-                   "\"; expected debug, info, warn, error or off; name one of these"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "log level is \"", level, "\"; expected debug, info, warn, error or off; name one of these"));
 }
 
 }  // namespace
@@ -57,8 +57,8 @@ const LogFields* CurrentLogFields() { return current_fields; }
 absl::StatusOr<LogFormat> ParseLogFormat(const std::string& format) {
   if (format == "text") return LogFormat::kText;
   if (format == "json") return LogFormat::kJson;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "log format is \"", format, "\"; expected text or json; change --log-format"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("log format is \"", format, "\"; expected text or json; change --log-format"));
 }
 
 absl::Status SetUpLog(const std::string& level, LogFormat format) {
@@ -76,9 +76,15 @@ absl::Status SetUpLog(const std::string& level, LogFormat format) {
   return absl::OkStatus();
 }
 
-absl::Status SetLogLevel(const std::string& level) {
-  AERIE_ASSIGN_OR_RETURN(const auto parsed, ParseLevel(level));
-  spdlog::set_level(parsed);
+absl::Status ChangeLogLevel(const std::string& level, const std::string& who) {
+  AERIE_ASSIGN_OR_RETURN(const auto after, ParseLevel(level));
+  const auto before = spdlog::get_level();
+  const std::string name = GetLogLevel();
+  if (after < before) spdlog::set_level(after);
+  // Who silences a server shall find in its log who did.
+  spdlog::log(std::max(spdlog::level::info, spdlog::get_level()), "log level {}, was {}, by {}",
+              level, name, who);
+  spdlog::set_level(after);
   return absl::OkStatus();
 }
 

@@ -3,7 +3,8 @@
 //   AERIE_LOG(info, "listening on {}", address);      levels: debug, info, warn, error
 //   AERIE_LOG_ABOUT(debug, LogFields({.session = id}), "refused: {}", why);
 //
-// The fields of AERIE_LOG_ABOUT are not looked at when the level is off, so they may cost something.
+// The fields of AERIE_LOG_ABOUT are not looked at when the level is off, so they may cost
+// something.
 #pragma once
 
 #include <string>
@@ -14,11 +15,11 @@
 
 #define AERIE_LOG(level, ...) ::spdlog::level(__VA_ARGS__)
 
-#define AERIE_LOG_ABOUT(level, fields, ...)                   \
-  if (!::spdlog::should_log(::aerie::log_level::level)) {     \
-  } else {                                                    \
-    const ::aerie::LogScope aerie_log_scope(fields);          \
-    ::spdlog::level(__VA_ARGS__);                             \
+#define AERIE_LOG_ABOUT(level, fields, ...)               \
+  if (!::spdlog::should_log(::aerie::log_level::level)) { \
+  } else {                                                \
+    const ::aerie::LogScope aerie_log_scope(fields);      \
+    ::spdlog::level(__VA_ARGS__);                         \
   }
 
 namespace aerie {
@@ -58,8 +59,9 @@ absl::StatusOr<LogFormat> ParseLogFormat(const std::string& format);
 // "error", "off"). INVALID_ARGUMENT for another word.
 absl::Status SetUpLog(const std::string& level, LogFormat format = LogFormat::kText);
 
-// Changes the level of a running program; any thread. INVALID_ARGUMENT as above.
-absl::Status SetLogLevel(const std::string& level);
+// Changes the level of a running program, on behalf of `who` ("signal 10"), and says so in the log
+// at the more talkative of both levels; any thread. INVALID_ARGUMENT as above.
+absl::Status ChangeLogLevel(const std::string& level, const std::string& who);
 std::string GetLogLevel();
 
 // What the lines of a JSON log call the drafter from now on. Any thread.

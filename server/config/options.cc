@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/status_macros.h"
 #include "server/transport/server_info.h"
 
@@ -125,6 +126,8 @@ absl::Status Options::Validate() const {
   AERIE_RETURN_IF_ERROR(grpc.Validate());
   AERIE_RETURN_IF_ERROR(metrics.Validate());
   AERIE_RETURN_IF_ERROR(admin.Validate());
+  AERIE_RETURN_IF_ERROR(request_log.Validate());
+  AERIE_RETURN_IF_ERROR(CheckRequestLog());
   return process.Validate();
 }
 
@@ -137,6 +140,19 @@ absl::Status Options::CheckSink() const {
         absl::StrCat("--draft-sink is ", engine.draft_sink,
                      " but --draft-window is 0; expected a window beside which the first rows stay "
                      "visible; give --draft-window, or leave --draft-sink out"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Options::CheckRequestLog() const {
+  if (!request_log.path.empty()) return absl::OkStatus();
+  for (const Setting& setting : settings) {
+    if (setting.source == "default") continue;
+    if (setting.name != "request_log_size" && setting.name != "request_log_files") continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", absl::StrReplaceAll(setting.name, {{"_", "-"}}), " is ", setting.value,
+        " but there is no --request-log; expected the file that it is about; give --request-log "
+        "FILE, or leave it out"));
   }
   return absl::OkStatus();
 }

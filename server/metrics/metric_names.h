@@ -95,10 +95,10 @@ inline constexpr MetricName kDraftDuration = {
     "included. queue: from there to its first pass. extend: passes that took its rows. step: "
     "passes that took its draft rows. total: arrival to answer, copy_in to step and the passes of "
     "others in between. copy_out, behind total: encoding the answer."};
-inline constexpr MetricName kVerifyDuration = {
-    "aerie_verify_duration_seconds",
-    "Time of one verification by the target, as workers reported it (verify_cost) with served draft "
-    "calls."};
+inline constexpr MetricName kVerifyDuration = {"aerie_verify_duration_seconds",
+                                               "Time of one verification by the target, as workers "
+                                               "reported it (verify_cost) with served draft "
+                                               "calls."};
 inline constexpr MetricName kBatchSessions = {"aerie_batch_sessions",
                                               "Sessions that shared one pass of the drafter."};
 inline constexpr MetricName kDraftLength = {"aerie_draft_length_tokens",
@@ -158,8 +158,8 @@ inline constexpr MetricName kCalls = {
     "aerie_calls_total",
     "Requests that were answered, by what they asked for, how they came and with which code; those "
     "on a stream one by one, while grpc_server_handled_total has one code for the whole stream."};
-inline constexpr MetricName kTracesIgnored = {
-    "aerie_traceparents_ignored_total", "Traceparents of callers that could not be read."};
+inline constexpr MetricName kTracesIgnored = {"aerie_traceparents_ignored_total",
+                                              "Traceparents of callers that could not be read."};
 
 // The request log (--request-log); 0 without one.
 inline constexpr MetricName kRequestLogRecords = {"aerie_request_log_records_total",
@@ -261,6 +261,8 @@ inline constexpr auto kRpcMethods = std::to_array<RpcName>({
     {RpcType::kUnary, kDraftService, "CloseSession"},
     {RpcType::kUnary, kDraftService, "GetServerInfo"},
     {RpcType::kUnary, kAdminService, "GetWiringReport"},
+    {RpcType::kUnary, kAdminService, "GetLogLevel"},
+    {RpcType::kUnary, kAdminService, "SetLogLevel"},
 });
 
 }  // namespace aerie

@@ -20,7 +20,7 @@ TEST(LogTest, RefusesALevelThatDoesNotExist) {
     const absl::Status status = SetUpLog(word);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << word;
     EXPECT_THAT(std::string(status.message()), HasSubstr(std::string("\"") + word + "\""));
-    EXPECT_EQ(SetLogLevel(word).code(), absl::StatusCode::kInvalidArgument) << word;
+    EXPECT_EQ(ChangeLogLevel(word, "test").code(), absl::StatusCode::kInvalidArgument) << word;
   }
 }
 
@@ -28,7 +28,7 @@ TEST(LogTest, ChangesTheLevelOfARunningProgram) {
   ASSERT_TRUE(SetUpLog("warn").ok());
   EXPECT_FALSE(spdlog::should_log(spdlog::level::info));
   for (const char* level : {"debug", "info", "warn", "error", "off"}) {
-    ASSERT_TRUE(SetLogLevel(level).ok());
+    ASSERT_TRUE(ChangeLogLevel(level, "test").ok());
     EXPECT_EQ(GetLogLevel(), level);
   }
   ASSERT_TRUE(SetUpLog("debug").ok());

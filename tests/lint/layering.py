@@ -30,6 +30,7 @@ ALLOWED = {
     "server/config": ["common/", "server/", "aerie_version.h"],
     "server": ["common/", "server/", "aerie_version.h"],
     "client": ["common/", "aerie/v1/", "aerie_version.h"],
+    "client/admin": ["common/", "aerie/v1/", "aerie_version.h"],
     # Recordings are safetensors files, and there is one reader of those.
     "client/loadtest": ["common/", "client/", "aerie/v1/", "server/checkpoint/safetensors.h", "aerie_version.h"],
     "tests": [""],
@@ -53,7 +54,7 @@ THIRD_PARTY = {
     r"^google/protobuf/": ["common/rpc", "server/transport", "client", "tests"],
     r"^prometheus/": ["server/metrics", "tests/server/metrics"],
     r"^CLI/": ["server/config", "server/inspect", "server/recording", "server/verify",
-              "client/loadtest", "tests/tools"],
+              "client/admin", "client/loadtest", "tests/tools"],
 }
 OURS = re.compile(r"^(common|server|client|tests|aerie|google/rpc)/|^aerie_version\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
