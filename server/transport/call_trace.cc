@@ -48,8 +48,8 @@ void LogAnswer(std::string_view call, const absl::Status& status, const std::str
 }
 
 void LogOpened(const std::string& session, const SessionOptions& options) {
-  AERIE_LOG_ABOUT(debug, FieldsOf(session, options.traceparent),
-                  "session opened for client \"{}\"", options.client);
+  AERIE_LOG_ABOUT(debug, FieldsOf(session, options.traceparent), "session opened for client \"{}\"",
+                  options.client);
 }
 
 }  // namespace aerie

@@ -22,8 +22,7 @@ absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
                                              const DrafterSpec& spec);
 void EncodeDraftResult(const DraftResult& result, v1::DraftResponse* response);
 // The same, and tells `observer` (may be null) what it took.
-void EncodeAndTell(const DraftResult& result, RoundObserver* observer,
-                   v1::DraftResponse* response);
+void EncodeAndTell(const DraftResult& result, RoundObserver* observer, v1::DraftResponse* response);
 
 // What OpenSession asks of the engine.
 struct OpenCall {

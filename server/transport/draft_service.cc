@@ -35,8 +35,8 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
                                                         const v1::OpenSessionRequest* request,
                                                         v1::OpenSessionResponse* response) {
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
-  auto* call = new UnaryCall(
-      backend, *context, {.method = "OpenSession", .kind = CallKind::kOpenSession}, *request);
+  auto* call = new UnaryCall(backend, *context,
+                             {.method = "OpenSession", .kind = CallKind::kOpenSession}, *request);
   if (!call->Admit(limits_)) return call;
   absl::StatusOr<OpenCall> open = DecodeOpenRequest(*request);
   if (!open.ok()) {

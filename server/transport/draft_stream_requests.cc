@@ -59,8 +59,7 @@ void DraftStream::HandleDraft(const RequestPtr& request) {
   call->cancel = request->cancel;
   call->copy_in = absl::Now() - request->arrival;
   backend_->engine->Draft(
-      *std::move(call),
-      [self = shared_from_this(), request](absl::StatusOr<DraftResult> result) {
+      *std::move(call), [self = shared_from_this(), request](absl::StatusOr<DraftResult> result) {
         if (!result.ok()) return self->Fail(request, result.status());
         v1::DraftStreamResponse response;
         EncodeAndTell(*result, self->backend_->round_observer, response.mutable_draft());

@@ -340,13 +340,15 @@ TEST_F(PrometheusObserverTest, KeepsRefusedCallsOutOfTheDurations) {
 }
 
 TEST_F(PrometheusObserverTest, LetsNoSumShrinkWhenTheClockIsSetBack) {
-  observer_.OnRound({.queue_wait = absl::Seconds(-5), .total = absl::Seconds(-3)});
+  observer_.OnRound(
+      {.copy_in = absl::Seconds(-1), .queue_wait = absl::Seconds(-5), .total = absl::Seconds(-3)});
+  observer_.OnReplyEncoded(absl::Seconds(-1));
   observer_.OnHandled({RpcType::kUnary, "aerie.v1.DraftService", "Draft"}, absl::StatusCode::kOk,
                       absl::Seconds(-3));
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Sum("aerie_draft_duration_seconds_sum"), 0);
   EXPECT_EQ(scrape.Sum("grpc_server_handling_seconds_sum"), 0);
-  EXPECT_EQ(scrape.Sum("aerie_draft_duration_seconds_count"), 2);
+  EXPECT_EQ(scrape.Sum("aerie_draft_duration_seconds_count"), 4);
 }
 
 TEST_F(PrometheusObserverTest, ObservesOneRequestWhenItsSessionEnds) {
