@@ -61,13 +61,14 @@ void ClientCore::ForgetServerInfo() {
 }
 
 absl::StatusOr<v1::DraftStreamResponse> ClientCore::Exchange(
-    std::shared_ptr<v1::DraftStreamRequest> request, absl::Time deadline, int* attempts) {
+    std::shared_ptr<v1::DraftStreamRequest> request, const std::string& traceparent,
+    absl::Time deadline, int* attempts) {
   request->set_id(next_id_.fetch_add(1, std::memory_order_relaxed));
   absl::StatusOr<v1::DraftStreamResponse> response = absl::UnknownError("not sent");
   AERIE_RETURN_IF_ERROR(connection_.Run(
       deadline,
       [&] {
-        response = transport_->Exchange(request, deadline);
+        response = transport_->Exchange(request, traceparent, deadline);
         return response.status();
       },
       attempts));

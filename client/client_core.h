@@ -33,8 +33,10 @@ class ClientCore {
   void ForgetServerInfo();
 
   // One request and its answer. Repeated after a lost connection, so it must be safe to repeat.
-  // Fills in the id. `attempts`, when given, grows by the number of tries.
+  // Fills in the id. `traceparent` as in DraftTransport. `attempts`, when given, grows by the
+  // number of tries.
   absl::StatusOr<v1::DraftStreamResponse> Exchange(std::shared_ptr<v1::DraftStreamRequest> request,
+                                                   const std::string& traceparent,
                                                    absl::Time deadline, int* attempts);
 
  private:

@@ -56,7 +56,7 @@ void DraftSession::Abandon() {
   auto request = std::make_shared<v1::DraftStreamRequest>();
   request->mutable_close_session()->set_session_id(id_);
   id_.clear();
-  core_->Exchange(std::move(request), absl::Now() + kGoodbye, nullptr).IgnoreError();
+  core_->Exchange(std::move(request), trace(), absl::Now() + kGoodbye, nullptr).IgnoreError();
 }
 
 absl::Status DraftSession::Open(absl::Time deadline) {
@@ -76,7 +76,7 @@ absl::Status DraftSession::Open(absl::Time deadline) {
   rpc::EncodeManifest(manifest_, open.mutable_manifest());
   rpc::EncodeOpening(asked, &open);
   AERIE_ASSIGN_OR_RETURN(const auto response,
-                         core_->Exchange(std::move(request), deadline, nullptr));
+                         core_->Exchange(std::move(request), trace(), deadline, nullptr));
   id_ = response.open_session().session_id();
   was_open_ = true;
   seq_ = 0;
@@ -152,7 +152,7 @@ absl::StatusOr<AcceptanceRecord> DraftSession::Close(absl::Span<const int32_t> f
   close.set_session_id(id_);
   rpc::EncodeTokens(final_tokens, close.mutable_final_token_ids());
   AERIE_ASSIGN_OR_RETURN(const auto response,
-                         core_->Exchange(std::move(request), core_->Deadline(), nullptr));
+                         core_->Exchange(std::move(request), trace(), core_->Deadline(), nullptr));
   return rpc::DecodeAcceptanceRecord(response.close_session().acceptance());
 }
 
@@ -237,8 +237,8 @@ absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, con
   if (limit > absl::ZeroDuration() && limit < absl::InfiniteDuration()) {
     rpc::EncodeDuration(limit, draft.mutable_time_limit());
   }
-  AERIE_ASSIGN_OR_RETURN(const auto response,
-                         core_->Exchange(std::move(request), deadline, &outcome->attempts));
+  AERIE_ASSIGN_OR_RETURN(const auto response, core_->Exchange(std::move(request), trace(), deadline,
+                                                              &outcome->attempts));
   return ReadAnswer(response.draft(), outcome);
 }
 

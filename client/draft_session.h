@@ -76,6 +76,7 @@ class DraftSession {
     std::optional<VerifyCost> verify_cost;
   };
 
+  const std::string& trace() const { return settings_.options.traceparent; }
   absl::Status CheckInput(const DraftInput& input) const;
   // Closes the session without waiting long.
   void Abandon();

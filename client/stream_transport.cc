@@ -22,7 +22,8 @@ StreamTransport::~StreamTransport() {
 }
 
 absl::StatusOr<v1::DraftStreamResponse> StreamTransport::Exchange(
-    std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) {
+    std::shared_ptr<const v1::DraftStreamRequest> request, const std::string&,
+    absl::Time deadline) {
   return Current()->Exchange(std::move(request), deadline);
 }
 

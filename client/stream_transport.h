@@ -25,7 +25,8 @@ class StreamTransport : public DraftTransport {
   ~StreamTransport() override;
 
   absl::StatusOr<v1::DraftStreamResponse> Exchange(
-      std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) override;
+      std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& traceparent,
+      absl::Time deadline) override;
 
  private:
   std::shared_ptr<ClientStream> Current();

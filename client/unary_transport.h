@@ -12,7 +12,8 @@ class UnaryTransport : public DraftTransport {
   explicit UnaryTransport(Connection* connection) : connection_(connection) {}
 
   absl::StatusOr<v1::DraftStreamResponse> Exchange(
-      std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) override;
+      std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& traceparent,
+      absl::Time deadline) override;
 
  private:
   Connection* const connection_;

@@ -213,12 +213,28 @@ void AddWiringFlags(TableBuilder& table) {
             [](Options& o) -> int32_t& { return o.record.sessions; });
 }
 
+void AddLogFlags(TableBuilder& table) {
+  table.Group("Logs");
+  table.Text("log-level", "LEVEL",
+             "debug, info, warn, error or off. SIGUSR1 changes to debug and back, aerie-admin to "
+             "any.",
+             [](Options& o) -> std::string& { return o.process.log_level; });
+  table.Text("log-format", "FORMAT", "text, or json: one object a line.",
+             [](Options& o) -> std::string& { return o.process.log_format; });
+  table.Text("request-log", "FILE",
+             "Where a JSON line is written for each session when it ends; empty: nowhere.",
+             [](Options& o) -> std::string& { return o.request_log.path; });
+  table.Add("request-log-size", "BYTES", "Bytes of one file of it, 1MiB..1024GiB.", "64MiB",
+            ReadBytes, [](Options& o) -> int64_t& { return o.request_log.max_bytes; });
+  table.Int("request-log-files",
+            "Files of it that are kept, the one that is written included, 1..1000.",
+            [](Options& o) -> int32_t& { return o.request_log.max_files; });
+}
+
 void AddProcessFlags(TableBuilder& table) {
   table.Group("Process");
   table.Time("drain-timeout", "From SIGTERM to the hard stop; open rounds finish in between.",
              [](Options& o) -> absl::Duration& { return o.process.drain_timeout; });
-  table.Text("log-level", "LEVEL", "debug, info, warn, error or off.",
-             [](Options& o) -> std::string& { return o.process.log_level; });
   table.Text(
       "port-file", "FILE",
       "Written when the server is ready: {\"grpc\": [addresses], \"metrics\": address or null, "
@@ -237,6 +253,7 @@ std::vector<Flag> FlagTable() {
   AddKvFlags(table);
   AddListenFlags(table);
   AddWiringFlags(table);
+  AddLogFlags(table);
   AddProcessFlags(table);
   return table.Take();
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/status_macros.h"
 #include "server/transport/server_info.h"
 
@@ -143,6 +144,8 @@ absl::Status Options::Validate() const {
   AERIE_RETURN_IF_ERROR(metrics.Validate());
   AERIE_RETURN_IF_ERROR(admin.Validate());
   AERIE_RETURN_IF_ERROR(CheckRecord());
+  AERIE_RETURN_IF_ERROR(request_log.Validate());
+  AERIE_RETURN_IF_ERROR(CheckRequestLog());
   return process.Validate();
 }
 
@@ -172,6 +175,19 @@ absl::Status Options::CheckRecord() const {
                      " is given but --record is not; expected a folder to record into; give "
                      "--record DIR, or leave ",
                      flag, " out"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Options::CheckRequestLog() const {
+  if (!request_log.path.empty()) return absl::OkStatus();
+  for (const Setting& setting : settings) {
+    if (setting.source == "default") continue;
+    if (setting.name != "request_log_size" && setting.name != "request_log_files") continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", absl::StrReplaceAll(setting.name, {{"_", "-"}}), " is ", setting.value,
+        " but there is no --request-log; expected the file that it is about; give --request-log "
+        "FILE, or leave it out"));
   }
   return absl::OkStatus();
 }

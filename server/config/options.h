@@ -15,6 +15,7 @@
 #include "common/wiring.h"
 #include "common/wiring_report.h"
 #include "server/engine/draft_engine.h"
+#include "server/request_log/request_log.h"
 #include "server/transport/grpc_server.h"
 
 namespace aerie {
@@ -85,6 +86,7 @@ struct RecordOptions {
 struct ProcessOptions {
   absl::Duration drain_timeout = absl::Seconds(30);  // > 0; from the stop signal to the hard stop
   std::string log_level = "info";                    // debug, info, warn, error, off
+  std::string log_format = "text";                   // text, json
   std::string port_file;  // where the bound addresses are written; empty: nowhere
 
   absl::Status Validate() const;
@@ -100,6 +102,7 @@ struct Options {
   AdminOptions admin;
   GuardMode wiring_guard = GuardMode::kAlert;
   RecordOptions record;
+  RequestLogOptions request_log;
   ProcessOptions process;
   // Every one of the above in force, by the flag's name with underscores, in the order of --help.
   std::vector<Setting> settings;
@@ -115,6 +118,7 @@ struct Options {
   bool IsGiven(const char* flag) const;
   absl::Status CheckSink() const;
   absl::Status CheckRecord() const;
+  absl::Status CheckRequestLog() const;
 };
 
 }  // namespace aerie

@@ -43,7 +43,10 @@ class PrometheusObserver::Impl {
   explicit Impl(const PrometheusOptions& options)
       : rounds(*registry, CommonLabels(options.labels), options.max_k,
                options.max_sessions_per_pass),
-        rpcs(*registry, CommonLabels(options.labels)) {
+        rpcs(*registry, CommonLabels(options.labels)),
+        records_written(registry->AddCounter(kRequestLogRecords, CommonLabels(options.labels))),
+        records_lost(registry->AddCounters(kRequestLogDropped, CommonLabels(options.labels)),
+                     "reason", kRecordLosses) {
     AddFacts(*registry, options);
     if (options.wiring.captures > 0) {
       wiring.emplace(*registry, CommonLabels(options.labels), options.wiring);
@@ -55,6 +58,8 @@ class PrometheusObserver::Impl {
   RoundMetrics rounds;
   RpcMetrics rpcs;
   std::optional<WiringMetrics> wiring;
+  prometheus::Counter& records_written;
+  CounterTable<RecordLoss, kRecordLosses.size()> records_lost;
 };
 
 PrometheusObserver::PrometheusObserver(const PrometheusOptions& options) {
@@ -75,6 +80,9 @@ void PrometheusObserver::OnSessionEnded(const SessionRecord& record) {
   impl_->rounds.OnSessionEnded(record);
 }
 void PrometheusObserver::OnRejected(RejectReason reason) { impl_->rounds.OnRejected(reason); }
+void PrometheusObserver::OnReplyEncoded(absl::Duration copy_out) {
+  impl_->rounds.OnReplyEncoded(copy_out);
+}
 void PrometheusObserver::OnLoad(int32_t queued, int32_t in_flight) {
   impl_->rounds.OnLoad(queued, in_flight);
 }
@@ -101,5 +109,12 @@ void PrometheusObserver::OnSummary(const WiringSummary& summary) {
 void PrometheusObserver::OnRowSizes(absl::Span<const double> rms) {
   impl_->wiring.value().OnRowSizes(rms);
 }
+void PrometheusObserver::OnAnswered(CallKind call, RpcType via, absl::StatusCode code) {
+  impl_->rpcs.OnAnswered(call, via, code);
+}
+void PrometheusObserver::OnTraceIgnored() { impl_->rpcs.OnTraceIgnored(); }
+
+void PrometheusObserver::OnRecordWritten() { impl_->records_written.Increment(); }
+void PrometheusObserver::OnRecordLost(RecordLoss loss) { impl_->records_lost.Increment(loss); }
 
 }  // namespace aerie

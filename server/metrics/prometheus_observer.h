@@ -13,6 +13,7 @@
 
 #include "server/engine/round_observer.h"
 #include "server/guard/wiring_observer.h"
+#include "server/request_log/request_log_observer.h"
 #include "server/transport/rpc_observer.h"
 
 namespace prometheus {
@@ -63,7 +64,10 @@ struct PrometheusOptions {
 };
 
 // Thread rules are those of the interfaces. Never blocks: a scrape shares no lock with a caller.
-class PrometheusObserver final : public RoundObserver, public RpcObserver, public WiringObserver {
+class PrometheusObserver final : public RoundObserver,
+                                 public RpcObserver,
+                                 public RequestLogObserver,
+                                 public WiringObserver {
  public:
   // Makes every series, all at zero, so that the first event is seen by rate().
   explicit PrometheusObserver(const PrometheusOptions& options);
@@ -79,6 +83,7 @@ class PrometheusObserver final : public RoundObserver, public RpcObserver, publi
   void OnSessionOpened() override;
   void OnSessionEnded(const SessionRecord& record) override;
   void OnRejected(RejectReason reason) override;
+  void OnReplyEncoded(absl::Duration copy_out) override;
   void OnLoad(int32_t queued, int32_t in_flight) override;
   void OnKvUsage(const KvUsage& usage) override;
   void OnEvicted(int64_t rows) override;
@@ -88,6 +93,11 @@ class PrometheusObserver final : public RoundObserver, public RpcObserver, publi
   void OnMessageReceived(const RpcName& name, int64_t bytes) override;
   void OnMessageSent(const RpcName& name, int64_t bytes) override;
   void OnHandled(const RpcName& name, absl::StatusCode code, absl::Duration duration) override;
+  void OnAnswered(CallKind call, RpcType via, absl::StatusCode code) override;
+  void OnTraceIgnored() override;
+
+  void OnRecordWritten() override;
+  void OnRecordLost(RecordLoss loss) override;
 
   // Only of a guard that is not off.
   void OnVote(VoteOutcome outcome) override;

@@ -1,7 +1,7 @@
 // The gRPC face for who runs the server: one short method per RPC.
 //
 // Methods run on gRPC's threads and answer at once. A call that comes before Serve() is answered
-// UNAVAILABLE.
+// UNAVAILABLE, save those about the log: a start that takes long is when one wants to see more.
 #pragma once
 
 #include <atomic>
@@ -33,6 +33,12 @@ class AdminServiceImpl final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* GetWiringReport(grpc::CallbackServerContext* context,
                                             const v1::GetWiringReportRequest* request,
                                             v1::GetWiringReportResponse* response) override;
+  grpc::ServerUnaryReactor* GetLogLevel(grpc::CallbackServerContext* context,
+                                        const v1::GetLogLevelRequest* request,
+                                        v1::GetLogLevelResponse* response) override;
+  grpc::ServerUnaryReactor* SetLogLevel(grpc::CallbackServerContext* context,
+                                        const v1::SetLogLevelRequest* request,
+                                        v1::SetLogLevelResponse* response) override;
 
  private:
   std::unique_ptr<const AdminBackend> backend_owner_;

@@ -114,6 +114,7 @@ class DraftClient:
         fork: Fork | None = None,
         start: int = 0,
         client: str = "",
+        traceparent: str = "",
         timeout: float | None = None,
     ) -> DraftSession:
         """Opens a session.
@@ -128,9 +129,11 @@ class DraftClient:
                 Drafts are made without those rows, which costs acceptance at the beginning. At
                 most one of `fork` and `start`.
             client: Whose quota and share of the server the session belongs to.
+            traceparent: The W3C traceparent of the request that the session serves; it goes into
+                the server's log and request log.
         """
         deadline = Deadline(self.timeout if timeout is None else timeout)
-        request = codec.open_message(manifest, options, fork, start, client)
+        request = codec.open_message(manifest, options, fork, start, client, traceparent)
         rows_per_call = self._rows_per_call(manifest, deadline)
         response = self._transport.open_session(request, deadline.left())
         session = DraftSession(
@@ -141,6 +144,7 @@ class DraftClient:
             timeout=self.timeout,
             retries=self._retries,
             on_lost=self._forget_info,
+            traceparent=traceparent,
         )
         if _kind(session.options) != _kind(options):
             session.close()

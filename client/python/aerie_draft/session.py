@@ -33,6 +33,7 @@ class DraftSession:
         timeout: float,
         retries: int,
         on_lost: Callable[[], None],
+        traceparent: str = "",
     ):
         """`on_lost` is called when the server cannot be reached any more."""
         self.session_id: str = opened.session_id
@@ -47,6 +48,7 @@ class DraftSession:
         self._timeout = timeout
         self._retries = retries
         self._on_lost = on_lost
+        self._traceparent = traceparent
         self._seq = 0
 
     def draft(
@@ -106,7 +108,7 @@ class DraftSession:
             session_id=self.session_id, final_token_ids=final_tokens
         )
         response = self._transport.close_session(
-            request, self._timeout if timeout is None else timeout
+            request, self._timeout if timeout is None else timeout, self._traceparent
         )
         return codec.acceptance_value(response.acceptance)
 
@@ -119,7 +121,7 @@ class DraftSession:
             try:
                 left = deadline.left()
                 codec.set_time_limit(request, left)
-                response = self._transport.draft(request, left)
+                response = self._transport.draft(request, left, self._traceparent)
                 self.length = response.length
                 return response
             except Unavailable as error:

@@ -1,5 +1,8 @@
 """How messages reach the server: one rpc a call, or all calls of a client on one stream.
 
+A `traceparent` goes along as metadata of the call; on a stream, which has metadata once for all of
+its sessions, only the opening carries it, in its message.
+
 Both raise AerieError only. What differs: a session opened on a stream belongs to that stream, so a
 broken stream ends its sessions, while a session opened by its own rpc outlives a lost connection,
 and a call of it may be repeated.
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import queue
+import re
 import threading
 
 import grpc
@@ -16,6 +20,9 @@ import grpc
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
 from aerie_draft.errors import AerieError, DeadlineExceeded, Unavailable
 from aerie_draft.errors import error_from_detail, error_from_rpc
+
+
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]*)?")
 
 
 class UnaryTransport:
@@ -30,13 +37,13 @@ class UnaryTransport:
         return _call(self._stub.GetServerInfo, request, timeout)
 
     def open_session(self, request, timeout):
-        return _call(self._stub.OpenSession, request, timeout)
+        return _call(self._stub.OpenSession, request, timeout, request.traceparent)
 
-    def draft(self, request, timeout):
-        return _call(self._stub.Draft, request, timeout)
+    def draft(self, request, timeout, traceparent=""):
+        return _call(self._stub.Draft, request, timeout, traceparent)
 
-    def close_session(self, request, timeout):
-        return _call(self._stub.CloseSession, request, timeout)
+    def close_session(self, request, timeout, traceparent=""):
+        return _call(self._stub.CloseSession, request, timeout, traceparent)
 
     def close(self):
         pass
@@ -58,10 +65,10 @@ class StreamTransport:
     def open_session(self, request, timeout):
         return self._exchange("open_session", request, timeout)
 
-    def draft(self, request, timeout):
+    def draft(self, request, timeout, traceparent=""):
         return self._exchange("draft", request, timeout)
 
-    def close_session(self, request, timeout):
+    def close_session(self, request, timeout, traceparent=""):
         return self._exchange("close_session", request, timeout)
 
     def close(self):
@@ -149,8 +156,11 @@ class _Stream:
         self._requests.put(self._END)  # Frees the thread in which gRPC reads requests.
 
 
-def _call(method, request, timeout):
+def _call(method, request, timeout, traceparent=""):
+    # One that cannot be read is left out, as whoever receives it has to: gRPC refuses whole calls
+    # over metadata that it cannot send.
+    metadata = [("traceparent", traceparent)] if _TRACEPARENT.fullmatch(traceparent) else None
     try:
-        return method(request, timeout=timeout)
+        return method(request, timeout=timeout, metadata=metadata)
     except grpc.RpcError as error:
         raise error_from_rpc(error) from None

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "aerie/v1/admin.grpc.pb.h"
+#include "common/log.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -112,6 +113,43 @@ TEST_F(AdminServiceTest, TellsTheObserverOfEveryCall) {
   EXPECT_EQ(counts.service, kAdminServiceName);
   EXPECT_THAT(counts.handled, ElementsAre(absl::StatusCode::kOk));
   EXPECT_EQ(counts.sent_bytes, static_cast<int64_t>(response.ByteSizeLong()));
+}
+
+TEST_F(AdminServiceTest, ChangesTheLogLevelEvenWhileTheDrafterLoads) {
+  ASSERT_THAT(SetUpLog("warn"), IsOk());
+  const auto level = [this] {
+    grpc::ClientContext context;
+    v1::GetLogLevelResponse response;
+    EXPECT_TRUE(stub_->GetLogLevel(&context, {}, &response).ok());
+    return response.level();
+  };
+  EXPECT_EQ(level(), v1::LOG_LEVEL_WARN);
+  v1::LogLevel before = v1::LOG_LEVEL_WARN;
+  for (const v1::LogLevel next :
+       {v1::LOG_LEVEL_DEBUG, v1::LOG_LEVEL_ERROR, v1::LOG_LEVEL_OFF, v1::LOG_LEVEL_INFO}) {
+    v1::SetLogLevelRequest request;
+    request.set_level(next);
+    grpc::ClientContext context;
+    v1::SetLogLevelResponse response;
+    ASSERT_TRUE(stub_->SetLogLevel(&context, request, &response).ok());
+    EXPECT_EQ(response.previous(), before);
+    EXPECT_EQ(level(), next);
+    before = next;
+  }
+}
+
+TEST_F(AdminServiceTest, RefusesALevelThatIsNone) {
+  ASSERT_THAT(SetUpLog("info"), IsOk());
+  for (const int bad : {0, 6}) {
+    v1::SetLogLevelRequest request;
+    request.set_level(static_cast<v1::LogLevel>(bad));
+    grpc::ClientContext context;
+    v1::SetLogLevelResponse response;
+    const grpc::Status status = stub_->SetLogLevel(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("expected LOG_LEVEL_DEBUG"));
+    EXPECT_EQ(GetLogLevel(), "info");
+  }
 }
 
 TEST_F(AdminServiceTest, NamesItsOwnFlagWhenTheAddressIsTaken) {
