@@ -51,7 +51,7 @@ class FakeLink:
         if not any(call.done for call in calls):
             self._network.clock.now += timeout
 
-    def close(self):
+    def close(self, grace=0.0):
         self.closed = True
 
 

@@ -110,11 +110,14 @@ class BatchDrafter:
                 self._leaving.append(state)
         self._tend()
 
-    def close(self) -> None:
-        """Ends the connection and, on a stream, all sessions with it."""
+    def close(self, grace: float = 0.0) -> None:
+        """Ends the connection and, on a stream, all sessions with it. With `grace`, in seconds, the
+        server is first told how the requests at hand ended."""
+        if grace > 0:
+            self.leave(list(self._states))
         link, self._link = self._link, None
         if link is not None:
-            link.close()
+            link.close(grace)
 
     def recover(self) -> None:
         """After a fault of our own: starts over with the requests' next rows."""

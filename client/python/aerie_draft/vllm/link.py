@@ -93,8 +93,8 @@ class Link:
         with self._changed:
             self._changed.wait_for(lambda: any(call.done for call in calls), timeout)
 
-    def close(self) -> None:
-        """Calls that are under way fail."""
+    def close(self, grace: float = 0.0) -> None:
+        """Calls that are under way get `grace` seconds; then they fail."""
         self._channel.close()
 
     def _send(self, call: Call, request) -> None:
@@ -115,13 +115,23 @@ class UnaryLink(Link):
         """`patience`: seconds after which the server need not serve a call any more."""
         super().__init__(address, *args, **kwargs)
         self._patience = patience
+        self._under_way = 0
+
+    def close(self, grace=0.0):
+        with self._changed:
+            self._changed.wait_for(lambda: self._under_way == 0, grace)
+        super().close()
 
     def _send(self, call, request):
+        with self._changed:
+            self._under_way += 1
         method = getattr(self._stub, _METHODS[call.kind])
         future = method.future(request, timeout=self._patience, metadata=self._metadata)
         future.add_done_callback(lambda done: self._finished(call, done))
 
     def _finished(self, call, future):
+        with self._changed:
+            self._under_way -= 1
         try:
             self._settle(call, response=future.result())
         except grpc.RpcError as error:
@@ -143,9 +153,13 @@ class StreamLink(Link):
         self._call = self._stub.DraftStream(
             iter(self._requests.get, self._END), metadata=self._metadata
         )
-        threading.Thread(target=self._read, name="aerie-draft-stream", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, name="aerie-draft-stream", daemon=True)
+        self._reader.start()
 
-    def close(self):
+    def close(self, grace=0.0):
+        if grace > 0:
+            self._requests.put(self._END)  # Half-closes: the server answers what it has, and ends.
+            self._reader.join(grace)
         self._call.cancel()
         super().close()
 

@@ -100,7 +100,8 @@ class DraftingWorker:
     def shutdown(self):
         drafter = getattr(self, "_aerie_drafter", None)
         if drafter is not None:
-            drafter.close()
+            # What was just said about finished requests should still be heard.
+            drafter.close(grace=1.0)
         super().shutdown()
 
 
