@@ -24,9 +24,10 @@ def settled(world):
 
 def test_texts_are_those_of_plain_decoding_and_both_programs_count_the_same(world, plain):
     with Traffic(world.engine, plain, faults.MAX_TOKENS) as traffic:
-        # Requests that sample share the batches; their drafts are judged and counted alike.
+        # Requests that sample share the batches; their drafts are judged and counted alike. No seed:
+        # vLLM 0.32 on the CPU dies of a seeded request whose prompt comes in pieces.
         for prompt in list(plain)[:4]:
-            world.engine.ask(prompt, faults.MAX_TOKENS, temperature=0.8, seed=1)
+            world.engine.ask(prompt, faults.MAX_TOKENS, temperature=0.8)
         traffic.wait_for(16, faults.PATIENCE)
     assert (traffic.verdicts["lost"], traffic.verdicts["wrong"]) == (0, 0), traffic.faults
     page = world.engine.metrics()
