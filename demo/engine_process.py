@@ -152,7 +152,7 @@ class Engine(Session):
         command = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", target]
         command += ["--served-model-name", "target", "--host", "127.0.0.1", "--port", self.port]
         command += ["--dtype", "float32", "--enforce-eager", "--no-async-scheduling"]
-        command += ["--distributed-executor-backend", "uni", *flags]
+        command += flags
         environment = {
             **one_thread(),
             "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -204,9 +204,7 @@ class Engine(Session):
     def _post(self, path: str, body: dict) -> bytes:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         try:
-            connection.request(
-                "POST", path, json.dumps(body), {"Content-Type": "application/json"}
-            )
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
             response = connection.getresponse()
             content = response.read()
         finally:

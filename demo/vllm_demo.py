@@ -76,7 +76,9 @@ def main() -> int:
     places, k = Places(**paths), arguments.k
     prompts, tokens = PROMPTS[: arguments.prompts], arguments.max_new_tokens
     places.work.mkdir(parents=True, exist_ok=True)
-    print(f"{len(prompts)} prompts, {tokens} tokens each, k = {k}; every start of vLLM takes a while")
+    print(
+        f"{len(prompts)} prompts, {tokens} tokens each, k = {k}; every start of vLLM takes a while"
+    )
     plain = run_plain(places, prompts, tokens)
     show_run(plain, plain)
     native = run_native(places, prompts, tokens, k)

@@ -149,7 +149,7 @@ def main() -> int:
         ROOT / "build/target",
         work,
     )
-    faults = json.loads(arguments.faults.read_text())
+    json.loads(arguments.faults.read_text())  # A missing file should stop the hour at its start.
     prompts, tokens, k = PROMPTS[: arguments.prompts], arguments.max_new_tokens, arguments.k
     plain = run_plain(places, prompts, tokens)
     native = run_native(places, prompts, tokens, k)
@@ -167,6 +167,7 @@ def main() -> int:
         text=True,
         check=True,
     ).stdout.strip()
+    faults = json.loads(arguments.faults.read_text())
     page = PAGE.format(
         boundaries=list(BOUNDARIES),
         ids=list(HEAD_IDS),

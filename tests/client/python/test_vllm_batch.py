@@ -55,9 +55,7 @@ class Round:
         return self
 
     def slices(self, k=3, max_model_len=64):
-        return slices_of(
-            self.scheduled, self.batch, self.sampled, self.requests, k, max_model_len
-        )
+        return slices_of(self.scheduled, self.batch, self.sampled, self.requests, k, max_model_len)
 
 
 def test_a_prompt_gives_all_its_rows_and_the_token_after_each():

@@ -1,6 +1,7 @@
 """The worker's hooks, on stand-ins of vLLM's worker and runner: what is captured, what is proposed,
 what a fault of ours costs. The same hooks on vLLM itself are tested under the label `engine`."""
 
+import time
 import types
 
 import numpy as np
@@ -8,8 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from aerie_draft import DType, bf16_to_float  # noqa: E402
-from aerie_draft import codec  # noqa: E402
+from aerie_draft import (  # noqa: E402
+    DType,
+    bf16_to_float,
+    codec,  # noqa: E402
+)
 from aerie_draft.vllm import worker as worker_module  # noqa: E402
 from aerie_draft.vllm.admission import AdmissionError, Plan  # noqa: E402
 from aerie_draft.vllm.settings import SettingsError  # noqa: E402
@@ -77,7 +81,7 @@ class FakeEngineWorker:
 
 
 class Worker(DraftingWorker, FakeEngineWorker):
-    pass
+    shutdown_grace = 60.0
 
 
 def config(address, tensor_parallel=1, **settings):
@@ -153,7 +157,7 @@ def test_the_target_captures_where_the_server_says_and_the_rounds_are_drafted_fo
         assert held(server, 1)[:, 0].tolist() == [103, 104]
         worker.execute_model(types.SimpleNamespace(finished_req_ids={"a"}))
         worker.shutdown()
-    assert [list(s.tokens) for s in server.closed] == [[11, 12, 50]]
+    assert [list(s.tokens) for s in server.closed] == [[11, 12, 50], [21, 22]]
     assert worker.executed[-1] == "shutdown"
 
 
@@ -193,6 +197,9 @@ def test_a_fault_of_ours_costs_drafts_and_never_the_round(caplog):
         assert propose(worker, made, rows=3) == [[]]
         assert "goes on without drafts" in caplog.text
         made = Round().add("b", 0, 3, [10, 11, 12, 50], [50])
+        assert propose(worker, made, rows=3) == [[]], "a fault that stays must not fill the log"
+        later = time.monotonic() + 60
+        worker._aerie_drafter._clock = lambda: later
         assert propose(worker, made, rows=3) == [[7, 7]]
         worker.shutdown()
 

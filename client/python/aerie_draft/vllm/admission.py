@@ -84,13 +84,13 @@ def check_engine(facts: EngineFacts) -> None:
         (
             facts.method != "custom_class",
             f"the speculative method is {facts.method or 'none'!r}; expected 'custom_class'; add "
-            '--speculative-config \'{"method": "custom_class", "model": "aerie_draft.vllm.Proposer",'
-            ' "num_speculative_tokens": 4}\'',
+            '--speculative-config \'{"method": "custom_class", "model": '
+            '"aerie_draft.vllm.Proposer", "num_speculative_tokens": 4}\'',
         ),
         (
             facts.async_scheduling,
-            "async scheduling is on; expected it off, since the next round is then scheduled before "
-            "the draft for it is there; start with --no-async-scheduling",
+            "async scheduling is on; expected it off, since the next round is then scheduled "
+            "before the draft for it is there; start with --no-async-scheduling",
         ),
         (
             facts.v2_model_runner,
@@ -100,12 +100,13 @@ def check_engine(facts: EngineFacts) -> None:
         (
             facts.pipeline_parallel > 1,
             f"pipeline_parallel_size is {facts.pipeline_parallel}; expected 1, since the captured "
-            "states of early stages do not reach the last one in every model; use tensor parallelism",
+            "states of early stages do not reach the last one in every model; use tensor "
+            "parallelism",
         ),
         (
             facts.context_parallel > 1,
-            f"context parallelism of {facts.context_parallel} is on; expected none, since each rank "
-            "then sees a part of the rows; start without it",
+            f"context parallelism of {facts.context_parallel} is on; expected none, since each "
+            "rank then sees a part of the rows; start without it",
         ),
         (
             facts.micro_batches,
@@ -114,8 +115,8 @@ def check_engine(facts: EngineFacts) -> None:
         ),
         (
             facts.prompt_embeds,
-            "prompt embeddings are enabled; expected token ids for every position, since a draft is "
-            "made from them; start without --enable-prompt-embeds",
+            "prompt embeddings are enabled; expected token ids for every position, since a draft "
+            "is made from them; start without --enable-prompt-embeds",
         ),
     ]
     _refuse([text for holds, text in refusals if holds])
@@ -132,9 +133,7 @@ def plan_for(settings: Settings, facts: EngineFacts, info: ServerInfo | None) ->
         drafter = _drafter(settings, info)
         _refuse(mismatches(settings, facts, info, drafter))
     captures = captures_at(settings.boundaries) if drafter is None else drafter.captures
-    boundaries = tuple(
-        sorted(c.boundary for c in captures if c.kind is CaptureKind.BOUNDARY)
-    )
+    boundaries = tuple(sorted(c.boundary for c in captures if c.kind is CaptureKind.BOUNDARY))
     manifest = Manifest(
         target_id=facts.model[-256:],
         num_layers=facts.num_layers,
@@ -198,8 +197,8 @@ def mismatches(
     dtype = settings.dtype or _DTYPE_NAMES.get(facts.dtype)
     if dtype is None or (info.dtypes and dtype not in info.dtypes):
         found.append(
-            f"hidden states are {facts.dtype if dtype is None else dtype.name.lower()}; expected one "
-            f"of {', '.join(d.name.lower() for d in info.dtypes)}; set {KEY}.dtype"
+            f"hidden states are {facts.dtype if dtype is None else dtype.name.lower()}; expected "
+            f"one of {', '.join(d.name.lower() for d in info.dtypes)}; set {KEY}.dtype"
         )
     return found
 

@@ -34,9 +34,9 @@ def mend_expansion() -> bool:
     register_kernels({_KERNEL: expand})
     if not _is_right(rejection_sampler.expand_batch_to_tokens):
         raise RuntimeError(
-            "vLLM spreads temperatures over drafted tokens wrongly, and its registry of kernels does "
-            "not take another form; expected one of both to work; install a vLLM that docs/vllm.md "
-            "names"
+            "vLLM spreads temperatures over drafted tokens wrongly, and its registry of kernels "
+            "does not take another form; expected one of both to work; install a vLLM that "
+            "docs/vllm.md names"
         )
     _LOG.warning(
         "this vLLM spreads temperatures over drafted tokens wrongly on the CPU (vLLM issue 55005); "

@@ -2,8 +2,7 @@
 
 An engine round never fails and never waits longer than the deadline because of the draft server:
 what has not answered by then is left under way, and taken over by a later round. After a failure
-nobody asks for a while (`Availability`); then a new connection is made, the server is checked as at
-the start, and sessions are opened anew with the rows that are still kept.
+the connection says when to ask again; sessions are then opened anew with the rows that are kept.
 
 A request is new to the server once: its session is opened in one exchange and drafted for in the
 next, within the same deadline. All other requests need one exchange a round.
@@ -16,10 +15,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-import grpc
-
 from aerie_draft._proto import draft_pb2
-from aerie_draft.availability import Availability
 from aerie_draft.errors import (
     AerieError,
     DeadlineExceeded,
@@ -29,9 +25,9 @@ from aerie_draft.errors import (
     SessionUnknown,
     Unavailable,
 )
-from aerie_draft.values import ServerInfo
-from aerie_draft.vllm.admission import AdmissionError, Plan
-from aerie_draft.vllm.link import Call, Link
+from aerie_draft.vllm.admission import Plan
+from aerie_draft.vllm.connection import Connection, late, patience_of, silent
+from aerie_draft.vllm.link import Call
 from aerie_draft.vllm.request_state import NewRows, RequestState
 from aerie_draft.vllm.settings import Settings
 
@@ -40,43 +36,25 @@ _LOG = logging.getLogger("aerie_draft.vllm")
 _MOST_RESYNCS = 3
 # How long a request goes without drafts after a refusal that repeating it would not cure.
 _REFUSAL_WAIT = 5.0
-# Of a message besides its rows and tokens; a token id is at most five bytes of varint.
-_MESSAGE_OVERHEAD, _TOKEN_BYTES = 4096, 5
-
-
-def patience_of(settings: Settings) -> float:
-    """Seconds of silence after which a connection is given up. Long prompts may take a while."""
-    return max(5.0, 10 * settings.deadline)
 
 
 class BatchDrafter:
-    """One thread: the engine's.
-
-    Args:
-        connect: Makes a link to the server. May raise AerieError or SettingsError.
-        check: Raises AdmissionError if this server does not fit the engine any more.
-    """
+    """One thread: the engine's. `connection` is this drafter's own."""
 
     def __init__(
         self,
         plan: Plan,
         settings: Settings,
-        connect: Callable[[], Link],
-        check: Callable[[ServerInfo], None],
-        availability: Availability | None = None,
+        connection: Connection,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._plan = plan
         self._settings = settings
-        self._connect = connect
-        self._check = check
+        self._connection = connection
         self._clock = clock
-        self.availability = availability or Availability(clock=clock)
-        self._link: Link | None = None
-        self._rows_per_call = 0
         self._states: dict[str, RequestState] = {}
         self._leaving: list[RequestState] = []
-        self._down_since: float | None = None
+        self._broken_until = -float("inf")
         # What happened, by name: drafted, missed (asked for, none came), late, resync, hole.
         self.counts: collections.Counter[str] = collections.Counter()
 
@@ -88,14 +66,14 @@ class BatchDrafter:
         now = self._clock()
         asking = [
             (state, new.k)
-            for state, new in zip(states, news)
+            for state, new in zip(states, news, strict=True)
             if state.call is None and not state.full and not state.ending and now >= state.ask_after
         ]
         drafts: dict[str, list[int]] = {}
-        if asking and self._is_up(end):
+        if asking and self._connection.is_up(end):
             self._exchange(dict(asking), end, drafts)
         for state in states:
-            state.let_go(server_is_there=self._link is not None)
+            state.let_go(server_is_there=self._connection.link is not None)
         self.counts["drafted"] += len(drafts)
         self.counts["missed"] += sum(
             new.k > 0 and not new.ending and new.request_id not in drafts for new in news
@@ -115,12 +93,16 @@ class BatchDrafter:
         server is first told how the requests at hand ended."""
         if grace > 0:
             self.leave(list(self._states))
-        link, self._link = self._link, None
-        if link is not None:
-            link.close(grace)
+        self._connection.close(grace)
+
+    @property
+    def working(self) -> bool:
+        """False for a while after a fault of our own: one that stays must not fill the log."""
+        return self._clock() >= self._broken_until
 
     def recover(self) -> None:
-        """After a fault of our own: starts over with the requests' next rows."""
+        """After a fault of our own: starts over, in a while, with the requests' next rows."""
+        self._broken_until = self._clock() + _REFUSAL_WAIT
         self.close()
         self._states.clear()
         self._leaving.clear()
@@ -146,8 +128,8 @@ class BatchDrafter:
 
     def _tend(self) -> None:
         """Takes over late answers, gives up silent links, closes sessions of no more use."""
-        if self._link is not None and self._link.failure is not None:
-            self._drop_link(self._link.failure)
+        if self._connection.link is not None and self._connection.link.failure is not None:
+            self._drop_link(self._connection.link.failure)
         for state in [*self._states.values(), *self._leaving]:
             if state.call is not None and state.call.done:
                 self.counts["late"] += 1
@@ -156,7 +138,7 @@ class BatchDrafter:
             elif state.call is not None:
                 silence = self._clock() - state.call.posted_at
                 if silence > patience_of(self._settings):
-                    self._drop_link(_silent(silence))
+                    self._drop_link(silent(silence))
         for state in self._states.values():
             self._close_session(state.abandoned)
             state.abandoned = None
@@ -170,67 +152,23 @@ class BatchDrafter:
         return True
 
     def _close_session(self, session_id: str | None, final_tokens: Sequence[int] = ()) -> None:
-        if session_id is None or self._link is None:
+        if session_id is None or self._connection.link is None:
             return  # A stream took its sessions along; others end with their lease.
-        self._link.post(
+        self._connection.link.post(
             "close_session",
             draft_pb2.CloseSessionRequest(session_id=session_id, final_token_ids=final_tokens),
         )
 
-    # The connection.
-
-    def _is_up(self, end: float) -> bool:
-        if not self.availability.ready():
-            return False
-        if self._link is not None:
-            return True
-        link = None
-        try:
-            link = self._connect()
-            info = link.server_info(max(0.01, end - self._clock()))
-            self._check(info)
-        except (AerieError, ValueError) as error:
-            if link is not None:
-                link.close()
-            self._failed(error)
-            return False
-        self._link = link
-        self._rows_per_call = _rows_per_call(self._plan, info)
-        return True
-
     def _drop_link(self, error: AerieError) -> None:
-        link, self._link = self._link, None
+        link = self._connection.drop(error)
         if link is None:
             return
-        link.close()
         for state in [*self._states.values(), *self._leaving]:
             state.call = None
             if not link.sessions_survive:
                 state.abandoned = None
                 if state.session_id is not None:
                     self._lose_session(state)
-        self._failed(error)
-
-    def _failed(self, error: Exception) -> None:
-        self.availability.failed(error)
-        if self._down_since is None or isinstance(error, AdmissionError):
-            _LOG.warning(
-                "no drafts from %s: %s; the engine goes on without and asks again by itself",
-                self._settings.address,
-                error,
-            )
-        if self._down_since is None:
-            self._down_since = self._clock()
-
-    def _succeeded(self) -> None:
-        self.availability.succeeded()
-        if self._down_since is not None:
-            _LOG.warning(
-                "drafts from %s are back after %.1f s",
-                self._settings.address,
-                self._clock() - self._down_since,
-            )
-            self._down_since = None
 
     # The exchange of one round.
 
@@ -240,11 +178,11 @@ class BatchDrafter:
         resyncs: collections.Counter[RequestState] = collections.Counter()
         waiting = [state for state, k in asking.items() if self._post(state, k)]
         answered = not waiting
-        while waiting and self._link is not None:
+        while waiting and self._connection.link is not None:
             left = end - self._clock()
             if left <= 0:
                 break
-            self._link.wait_any([state.call for state in waiting], left)
+            self._connection.link.wait_any([state.call for state in waiting], left)
             for state in list(waiting):
                 if state.call is None or not state.call.done:
                     continue
@@ -256,19 +194,19 @@ class BatchDrafter:
                 again = self._settle(state, call, asking[state], drafts)
                 if again and resyncs[state] <= _MOST_RESYNCS and self._post(state, asking[state]):
                     waiting.append(state)
-        if self._link is None:
+        if self._connection.link is None:
             return
         if not answered:
-            self._failed(_late(len(waiting), self._settings.deadline))
+            self._connection.failed(late(len(waiting), self._settings.deadline))
         elif drafts:
-            self._succeeded()
+            self._connection.succeeded()
 
     def _post(self, state: RequestState, k: int) -> bool:
         holes = state.holes
-        message = state.next_message(k, self._rows_per_call, self._settings.client)
+        message = state.next_message(k, self._connection.rows_per_call, self._settings.client)
         self.counts["hole"] += state.holes - holes
         if message is not None:
-            state.call = self._link.post(*message)
+            state.call = self._connection.link.post(*message)
         return message is not None
 
     def _settle(
@@ -325,26 +263,3 @@ class BatchDrafter:
         state.ask_after = self._clock() + wait
         self._close_session(state.session_id)
         self._lose_session(state)
-
-
-def _rows_per_call(plan: Plan, info: ServerInfo) -> int:
-    row_bytes = plan.manifest.row_width * plan.manifest.dtype.size + _TOKEN_BYTES
-    message_bytes = info.limits.max_message_bytes or (4 << 20)
-    rows = max(1, (message_bytes - _MESSAGE_OVERHEAD) // row_bytes)
-    return min(rows, info.limits.max_rows_per_call or rows)
-
-
-def _late(calls: int, deadline: float) -> DeadlineExceeded:
-    return DeadlineExceeded(
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        f"none of {calls} calls was answered within {deadline} s; expected all of them; look at the "
-        "server's load, or allow more with the setting deadline",
-    )
-
-
-def _silent(seconds: float) -> Unavailable:
-    return Unavailable(
-        grpc.StatusCode.UNAVAILABLE,
-        f"a call has been without an answer for {seconds:.1f} s; expected one; a new connection is "
-        "made",
-    )

@@ -18,8 +18,8 @@ class Proposer:
         if not _is_our_worker(name):
             raise ValueError(
                 f"worker_cls is {name!r}; expected aerie_draft.vllm.CPUWorker or "
-                "aerie_draft.vllm.GPUWorker beside this proposer, since only the worker sees hidden "
-                "states; start vLLM with --worker-cls"
+                "aerie_draft.vllm.GPUWorker beside this proposer, since only the worker sees "
+                "hidden states; start vLLM with --worker-cls"
             )
 
     def load_model(self, target) -> None:
@@ -27,8 +27,8 @@ class Proposer:
 
     def propose(self, *_, **__):
         raise RuntimeError(
-            "vLLM asked the proposer itself for drafts; expected it to ask the worker; this version "
-            "of vLLM does not fit aerie_draft.vllm, see docs/vllm.md for those that do"
+            "vLLM asked the proposer itself for drafts; expected it to ask the worker; this "
+            "version of vLLM does not fit aerie_draft.vllm, see docs/vllm.md for those that do"
         )
 
 

@@ -43,9 +43,7 @@ class NewRows:
 class RequestState:
     """One thread at a time."""
 
-    def __init__(
-        self, request_id: str, first: int, manifest: Manifest, max_k: int, keep_rows: int
-    ):
+    def __init__(self, request_id: str, first: int, manifest: Manifest, max_k: int, keep_rows: int):
         self.request_id = request_id
         self._manifest = manifest
         self._max_k = max_k
@@ -154,9 +152,7 @@ class RequestState:
         if tuple(response.tree.parents) != tuple(range(len(tokens))) or len(tokens) > k:
             raise _nonsense(f"{len(tokens)} tokens that are no chain", f"a chain of at most {k}")
         if any(token >= self._manifest.vocab_size for token in tokens):
-            raise _nonsense(
-                f"token {max(tokens)}", f"target ids below {self._manifest.vocab_size}"
-            )
+            raise _nonsense(f"token {max(tokens)}", f"target ids below {self._manifest.vocab_size}")
         return list(tokens) if in_time else []
 
     def resend_from(self, row: int) -> None:

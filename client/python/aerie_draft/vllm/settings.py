@@ -59,9 +59,7 @@ class Settings:
     @staticmethod
     def from_config(additional_config) -> Settings:
         """Of vLLM's additional_config. SettingsError names the key, its value and the remedy."""
-        given = (
-            additional_config.get(KEY) if isinstance(additional_config, Mapping) else None
-        )
+        given = additional_config.get(KEY) if isinstance(additional_config, Mapping) else None
         if not isinstance(given, Mapping):
             raise SettingsError(
                 f"additional_config has {given!r} under {KEY!r}; expected a table with at least an "
@@ -81,9 +79,9 @@ class Settings:
         settings = Settings(**values)
         if not settings.required and settings.boundaries is None:
             raise SettingsError(
-                f"{KEY}.required is false and {KEY}.boundaries is not set; expected the boundaries, "
-                "since without a server nobody else tells where to capture; give them, or let the "
-                "start wait for the server"
+                f"{KEY}.required is false and {KEY}.boundaries is not set; expected the "
+                "boundaries, since without a server nobody else tells where to capture; give them, "
+                "or let the start wait for the server"
             )
         return settings
 
@@ -100,8 +98,8 @@ class Settings:
             ) from None
         if not token or not token.isascii() or not token.isprintable():
             raise SettingsError(
-                f"{KEY}.token_file {self.token_file} holds no token; expected one line of printable "
-                "ASCII; write the token into it"
+                f"{KEY}.token_file {self.token_file} holds no token; expected one line of "
+                "printable ASCII; write the token into it"
             )
         return token
 

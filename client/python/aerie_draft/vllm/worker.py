@@ -21,11 +21,10 @@ import numpy as np
 import torch
 
 from aerie_draft.dtypes import DType
-from aerie_draft.errors import AerieError
 from aerie_draft.vllm.admission import AdmissionError, EngineFacts, Plan, check_engine, plan_for
 from aerie_draft.vllm.batch import cut_rows, row_index, slices_of
-from aerie_draft.vllm.drafter import BatchDrafter, patience_of
-from aerie_draft.vllm.link import Link, StreamLink, UnaryLink
+from aerie_draft.vllm.connection import Connection, ask_at_start, connect
+from aerie_draft.vllm.drafter import BatchDrafter
 from aerie_draft.vllm.settings import KEY, Settings
 
 _LOG = logging.getLogger("aerie_draft.vllm")
@@ -52,25 +51,28 @@ class DraftingWorker:
     """Mixed into a vLLM worker class, before it."""
 
     drafts_through_aerie = True
+    # Seconds in which what was just said about finished requests should still be heard.
+    shutdown_grace = 1.0
 
     def init_device(self):
         _log_as_vllm_does()
         facts = EngineFacts.of(self.vllm_config)
         check_engine(facts)
         settings = Settings.from_config(self.vllm_config.additional_config)
-        plan = plan_for(settings, facts, _ask(settings))
+        plan = plan_for(settings, facts, ask_at_start(settings))
         _write_back(self.vllm_config, plan)
         self._aerie_plan = plan
         self._aerie_drafter = None
         # Under tensor parallelism all ranks sample the same tokens and capture the same states;
         # vLLM takes drafts from the first one alone.
         if self.rank % self.vllm_config.parallel_config.tensor_parallel_size == 0:
-            self._aerie_drafter = BatchDrafter(
+            connection = Connection(
                 plan,
                 settings,
-                connect=lambda: _connect(settings),
+                connect=lambda: connect(settings),
                 check=lambda info: _check_again(settings, facts, info, plan),
             )
+            self._aerie_drafter = BatchDrafter(plan, settings, connection)
         super().init_device()
 
     def load_model(self, *args, **kwargs):
@@ -94,14 +96,15 @@ class DraftingWorker:
 
     def execute_model(self, scheduler_output, *args, **kwargs):
         if self._aerie_drafter is not None and scheduler_output.finished_req_ids:
-            _fail_open(self._aerie_drafter, self._aerie_drafter.leave, scheduler_output.finished_req_ids)
+            _fail_open(
+                self._aerie_drafter, self._aerie_drafter.leave, scheduler_output.finished_req_ids
+            )
         return super().execute_model(scheduler_output, *args, **kwargs)
 
     def shutdown(self):
         drafter = getattr(self, "_aerie_drafter", None)
         if drafter is not None:
-            # What was just said about finished requests should still be heard.
-            drafter.close(grace=1.0)
+            drafter.close(self.shutdown_grace)
         super().shutdown()
 
 
@@ -128,7 +131,7 @@ class RoundProposer:
         **__,
     ) -> list[list[int]]:
         nothing: list[list[int]] = [[] for _ in sampled_token_ids]
-        if self._drafter is None:
+        if self._drafter is None or not self._drafter.working:
             return nothing
 
         def propose():
@@ -166,49 +169,9 @@ def _fail_open(drafter: BatchDrafter, work, *arguments):
     try:
         return work(*arguments)
     except Exception:
-        _LOG.exception("drafting failed by a fault of aerie_draft; the engine goes on without drafts")
+        _LOG.exception("drafting failed by a fault of aerie_draft; the engine goes on without")
         drafter.recover()
         return None
-
-
-def _connect(settings: Settings) -> Link:
-    token = settings.token()
-    if settings.transport == "unary":
-        return UnaryLink(settings.address, token=token, patience=patience_of(settings))
-    return StreamLink(settings.address, token=token)
-
-
-def _ask(settings: Settings):
-    """What the server says of itself; None if it is not there and need not be."""
-    link = UnaryLink(
-        settings.address, token=settings.token(), patience=patience_of(settings)
-    )
-    try:
-        info = link.server_info(settings.start_timeout, wait_for_ready=True)
-    except AerieError as error:
-        if settings.required:
-            raise AdmissionError(
-                f"no answer from the draft server at {settings.address} within "
-                f"{settings.start_timeout:g} s ({error}); expected one; start aerie-server there, "
-                f"correct {KEY}.address, or let the engine start without it by setting {KEY}.required "
-                f"to false and {KEY}.boundaries"
-            ) from None
-        _LOG.warning(
-            "no answer from the draft server at %s (%s); the engine starts without drafts and asks "
-            "again by itself",
-            settings.address,
-            error,
-        )
-        return None
-    finally:
-        link.close()
-    _LOG.info(
-        "draft server at %s: version %s with %s",
-        settings.address,
-        info.version,
-        ", ".join(f"{d.name} ({', '.join(map(str, d.captures))})" for d in info.drafters),
-    )
-    return info
 
 
 def _check_again(settings: Settings, facts: EngineFacts, info, plan: Plan) -> None:
@@ -216,8 +179,8 @@ def _check_again(settings: Settings, facts: EngineFacts, info, plan: Plan) -> No
     if plan_for(settings, facts, info) != plan:
         raise AdmissionError(
             f"the draft server at {settings.address} now wants other captures than those that this "
-            f"engine was started with ({plan.aux_boundaries}); expected the same drafter; start the "
-            "server with it, or restart the engine"
+            f"engine was started with ({plan.aux_boundaries}); expected the same drafter; start "
+            "the server with it, or restart the engine"
         )
 
 
@@ -230,7 +193,7 @@ def _write_back(vllm_config, plan: Plan) -> None:
 
 
 def _log_as_vllm_does() -> None:
-    """vLLM gives handlers to its own loggers only; without one our lines would lack time and rank."""
+    """vLLM gives handlers to its own loggers only; our lines would lack time and rank."""
     ours = logging.getLogger("aerie_draft")
     if not ours.handlers:
         for handler in logging.getLogger("vllm").handlers:
@@ -248,6 +211,7 @@ def _check_captures(model, plan: Plan) -> None:
     ]
     if plan.aux_boundaries and plan.aux_boundaries not in found:
         raise AdmissionError(
-            f"the target captures at {found or 'no boundary'}; expected {plan.aux_boundaries}; vLLM's "
-            "class of this model does not take the boundaries over, use another model or version"
+            f"the target captures at {found or 'no boundary'}; expected {plan.aux_boundaries}; "
+            "vLLM's class of this model does not take the boundaries over, use another model or "
+            "version"
         )
