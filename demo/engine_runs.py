@@ -8,16 +8,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from engine_process import (
-    AerieServer,
-    Answer,
-    Engine,
-    SpecDecode,
-    aerie_flags,
-    compare,
-    head_with_ids,
-    native_flags,
-)
+from engine_answers import Answer, SpecDecode, compare
+from engine_process import AerieServer, Engine, aerie_flags, head_with_ids, native_flags
 
 # One sequence after the other; no prefix is taken over from the prompt before.
 ENGINE_FLAGS = [

@@ -1,4 +1,4 @@
-"""vLLM without drafts, with its own EAGLE-3, and with drafts from aerie-server, on the same prompts.
+"""vLLM without drafts, with its own EAGLE-3, and with aerie-server's, on the same prompts.
 
 Started by demo/vllm. Exit status 1 when a text differs from plain decoding by more than a tie, or
 when the two programs do not count the same drafts.
@@ -12,7 +12,7 @@ import pathlib
 import signal
 import sys
 
-from engine_process import Metrics
+from engine_answers import Metrics
 from engine_runs import Places, Run, run_aerie, run_native, run_plain
 from prompts import PROMPTS
 from screen import paint
@@ -110,14 +110,14 @@ def main() -> int:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n")
     if not reconciled:
         print(
-            f"demo/vllm: vLLM counted {aerie.counted}, aerie-server {aerie.server_counted}; expected "
-            "the same; see the logs in build/demo-vllm",
+            f"demo/vllm: vLLM counted {aerie.counted}, aerie-server {aerie.server_counted}; "
+            "expected the same; see the logs in build/demo-vllm",
             file=sys.stderr,
         )
     if "wrong" in verdicts:
         print(
-            f"demo/vllm: {verdicts.count('wrong')} texts differ from plain decoding; expected none; "
-            "see the logs in build/demo-vllm",
+            f"demo/vllm: {verdicts.count('wrong')} texts differ from plain decoding; expected "
+            "none; see the logs in build/demo-vllm",
             file=sys.stderr,
         )
     if not aerie.counted.drafts:

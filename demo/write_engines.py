@@ -21,53 +21,7 @@ from engine_runs import BOUNDARIES, HEAD_IDS, Places, Run, run_aerie, run_native
 from prompts import PROMPTS
 from wiring import PROMPTS as RECORDED_PROMPTS
 
-PAGE = """# Engines
-
-The same target, head, prompts and k under several engines. Written by `demo/write_engines.py` from its own runs; the
-numbers are of one machine and one day, so read ratios.
-
-Target: SmolLM2-135M-Instruct, fp32. Head: `demo/drafter`, boundaries {boundaries}. {prompts} prompts of the kind that the
-head was trained on, up to {tokens} greedy tokens each, one request at a time over HTTP, k = {k}. vLLM {vllm} on the CPU,
-one thread, eager. {machine}
-
-| engine | accept length | accepted at position 1 .. {k} of drafts | texts as plain | tok/s | tok/CPU-s | ratio | memory |
-|---|---|---|---|---|---|---|---|
-{rows}
-
-Accept length: tokens gained by a pass of the target, its own included. tok/CPU-s: of all processes of a row, the draft
-server's too; *ratio* is that over the first row's. Memory: of the engine and of the draft server, shared pages once. The
-machine was busy while this ran, so tok/s says little.
-
-- **vLLM + Aerie drafts as vLLM's own EAGLE-3 does** {same}: the same head on the same captures gives the same tokens,
-  whoever computes it.
-- **The head's config handed to vLLM as it is** says {ids}, the layers whose outputs the captures are. vLLM reads ids as
-  boundaries and feeds the head other states: no error, no warning, and an accept length of {wrong:.3f} in place of {right:.3f}.
-  Aerie's start refuses such ids by name, and reads the head's own file by its producer's convention.
-
-## What aerie-verify says of that reading
-
-On {texts} texts of the target, recorded at boundaries {recorded}, asked about the reading that vLLM took
-(`--layer-id-convention input-of-layer`):
-
-```
-{verify}
-```
-
-Exit code {code}{meaning}. The same question with the producer's reading, output-of-layer, ends with exit code {code_right}{meaning_right}.
-
-## Faults of the draft server
-
-A vLLM under eight HTTP clients, with chunked prefill, prefix caching and too little KV memory, so that requests are
-preempted. While drafts flow, the draft server is treated as the line says; every answer is compared with plain vLLM's.
-*requests* ended between the fault and the return of drafts. A *tie* is a place where the two best tokens of the target are
-within 0.001 of each other, which batches of another shape may choose differently.
-
-| fault | requests | lost | wrong | ties | seconds until drafts were back |
-|---|---|---|---|---|---|
-{faults}
-
-The engine's deadline was {deadline} s here. How it goes on: [vLLM](vllm.md).
-"""
+PAGE = ROOT / "demo/engines.md.in"
 
 MEANINGS = {0: " (verified)", 3: " (contradicted)", 4: " (undecided)", 5: " (equivalent)"}
 
@@ -168,7 +122,7 @@ def main() -> int:
         check=True,
     ).stdout.strip()
     faults = json.loads(arguments.faults.read_text())
-    page = PAGE.format(
+    page = PAGE.read_text().format(
         boundaries=list(BOUNDARIES),
         ids=list(HEAD_IDS),
         prompts=len(prompts),

@@ -12,7 +12,8 @@ import pathlib
 import signal
 import time
 
-from engine_process import AerieServer, Answer, Engine, EngineError, aerie_flags, head_with_ids
+from engine_answers import Answer
+from engine_process import AerieServer, Engine, EngineError, aerie_flags, head_with_ids
 from relay import Relay
 from traffic import Traffic
 

@@ -1,4 +1,4 @@
-"""A TCP relay with an address that stays while servers behind it come and go, and that can be slow."""
+"""A TCP relay whose address stays while servers behind it come and go, and that can be slow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Relay:
         self.delay = 0.0  # seconds that each piece on its way back waits
         self._upstream: tuple[str, int] | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._stopped = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 

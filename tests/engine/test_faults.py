@@ -7,12 +7,12 @@ import pathlib
 import time
 
 import faults
-from engine_process import SpecDecode
+from engine_answers import SpecDecode
 from traffic import Traffic
 
 
 def settled(world):
-    """Both programs' counters, once they stand still: the last requests' ends are told in passing."""
+    """Both programs' counters, once they stand still: ends of requests are told in passing."""
     end = time.monotonic() + faults.PATIENCE
     while True:
         engine = SpecDecode.read(world.engine.metrics(), "vllm:", faults.K)
@@ -24,8 +24,8 @@ def settled(world):
 
 def test_texts_are_those_of_plain_decoding_and_both_programs_count_the_same(world, plain):
     with Traffic(world.engine, plain, faults.MAX_TOKENS) as traffic:
-        # Requests that sample share the batches; their drafts are judged and counted alike. No seed:
-        # vLLM 0.32 on the CPU dies of a seeded request whose prompt comes in pieces.
+        # Requests that sample share the batches; their drafts are judged and counted alike. No
+        # seed: vLLM 0.32 on the CPU dies of a seeded request whose prompt comes in pieces.
         for prompt in list(plain)[:4]:
             world.engine.ask(prompt, faults.MAX_TOKENS, temperature=0.8)
         traffic.wait_for(16, faults.PATIENCE)

@@ -17,12 +17,14 @@ from aerie_draft.vllm.worker import BATCH_FIELDS, DraftingWorker, RUNNER_HOOKS, 
 missing = []
 for kind, names in ((GPUModelRunner, RUNNER_HOOKS), (InputBatch, BATCH_FIELDS)):
     source = inspect.getsource(kind)
-    missing += [f"{kind.__name__}.{n}" for n in names
-                if not hasattr(kind, n) and f"self.{n} = " not in source and f"self.{n}: " not in source]
+    missing += [f"{kind.__name__}.{n}" for n in names if not hasattr(kind, n)
+                and not any(f"self.{n}{mark}" in source for mark in (" = ", ": "))]
 fields = {f.name for f in dataclasses.fields(SchedulerOutput)}
 missing += [f"SchedulerOutput.{n}" for n in ("num_scheduled_tokens", "scheduled_new_reqs",
-            "scheduled_spec_decode_tokens", "finished_req_ids", "num_spec_tokens_to_schedule") if n not in fields]
-missing += [f"SamplingParams.{n}" for n in ("max_tokens", "min_tokens", "stop_token_ids", "eos_token_id")
+            "scheduled_spec_decode_tokens", "finished_req_ids", "num_spec_tokens_to_schedule")
+            if n not in fields]
+missing += [f"SamplingParams.{n}"
+            for n in ("max_tokens", "min_tokens", "stop_token_ids", "eos_token_id")
             if not hasattr(SamplingParams, n)]
 
 ours = list(inspect.signature(RoundProposer.__call__).parameters)[1:7]

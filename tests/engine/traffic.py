@@ -5,7 +5,8 @@ from __future__ import annotations
 import collections
 import threading
 
-from engine_process import Answer, Engine, EngineError, compare
+from engine_answers import Answer, compare
+from engine_process import Engine, EngineError
 
 
 class Traffic:

@@ -194,9 +194,9 @@ def _write_back(vllm_config, plan: Plan) -> None:
 
 def _log_as_vllm_does() -> None:
     """vLLM gives handlers to its own loggers only; our lines would lack time and rank."""
-    ours = logging.getLogger("aerie_draft")
-    if not ours.handlers:
-        for handler in logging.getLogger("vllm").handlers:
+    ours, handlers = logging.getLogger("aerie_draft"), logging.getLogger("vllm").handlers
+    if handlers and not ours.handlers:
+        for handler in handlers:
             ours.addHandler(handler)
         ours.setLevel(logging.INFO)
         ours.propagate = False
