@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # vLLM in an environment of its own, as functions to be sourced. After cmake/setup.sh where aerie_vllm_env is wanted;
 # aerie_vllm_package stands alone.
 #
