@@ -1,5 +1,6 @@
 """All requests of an engine round are drafted for in one burst, whatever rows the engine brings."""
 
+import grpc
 import pytest
 from vllm_world import Request, World
 
@@ -93,6 +94,21 @@ def test_a_proposal_that_the_engine_never_verified_is_taken_back(world):
     assert world.held() == [0, 1, 2, 3]
 
 
+def test_a_verified_draft_is_judged_however_late_the_server_hears_of_it(world):
+    a = Request("a")
+    world.round(a.rows([1, 2, 3]))
+    world.refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, "QUEUE_FULL", times=1)
+    assert world.round(a.rows([7, 9], verified=(7, 7), accepted=1)) == [[]]
+    assert world.round(a.rows([4])) == [[]], "asked again too early"
+    world.clock.now += 1.0
+    assert world.round(a.rows([5])) == [[7, 7]]
+    (draft,) = world.network.drafts()
+    assert (draft.base_length, list(draft.token_ids)) == (3, [7, 9, 4, 5])
+    assert draft.accepted == 1
+    (session,) = world.server.sessions.values()
+    assert list(session.record.acceptance_histogram) == [0, 1]
+
+
 def test_a_draft_that_the_engine_cut_short_is_judged_by_what_it_verified(world):
     a = Request("a")
     world.round(a.rows([1, 2, 3]))
@@ -158,7 +174,8 @@ def test_old_rows_are_let_go_once_the_server_holds_them():
     assert state.store.first >= 10
 
 
-def test_past_the_servers_context_a_request_is_not_asked_for_again(world):
+def test_past_the_servers_context_a_request_is_not_asked_for_again():
+    world = World(settings=dict(keep_rows=2))
     from aerie_draft._proto import draft_pb2
 
     a = Request("a")
@@ -169,5 +186,8 @@ def test_past_the_servers_context_a_request_is_not_asked_for_again(world):
 
     world.server.decorate = at_the_limit
     assert world.round(a.rows([1])) == [[]]
-    assert world.round(a.rows([2])) == [[]]
-    assert world.network.kinds() == []
+    for _ in range(9):
+        assert world.round(a.rows([2])) == [[]]
+        assert world.network.kinds() == []
+    (state,) = world.drafter._states.values()
+    assert state.store.first > 0, "rows that are never sent must not pile up"

@@ -62,17 +62,11 @@ class RequestState:
         self.store = RowStore(first, self._manifest.row_width, self._manifest.dtype.storage)
         self._origin = first  # the first row of the session
         self._held = first  # rows before it are held by the server, or in the hole
-        self._proposal: tuple[int, ...] = ()
-        self._unverified = False
-        self._accepted: int | None = None
+        self._forget_proposal()
 
     @property
     def held(self) -> int:
         return self._held
-
-    @property
-    def origin(self) -> int:
-        return self._origin
 
     def take(self, new: NewRows) -> None:
         """Adds what the engine computed."""
@@ -85,10 +79,12 @@ class RequestState:
             skip = 0
         if skip < len(new.tokens):
             self.store.append(new.tokens[skip:], new.rows[skip:])
-        if new.verified is not None and self._proposal:
+        if new.verified is not None and self._proposal and not self._outcome_known:
+            # The first round that samples settles it; the server may hear of it rounds later.
             seen = new.verified
-            self._unverified |= not seen or seen != self._proposal[: len(seen)]
+            self._unverified = not seen or seen != self._proposal[: len(seen)]
             self._accepted = new.accepted
+            self._outcome_known = True
 
     def _known(self, new: NewRows) -> int | None:
         """How many of the rows are here already; None when they do not continue what is."""
@@ -146,7 +142,7 @@ class RequestState:
         self._held = response.length
         tokens = tuple(response.tree.token_ids)
         self._proposal = tokens
-        self._unverified = bool(tokens) and not in_time
+        self._unverified = self._outcome_known = bool(tokens) and not in_time
         if response.no_draft_reason == draft_pb2.NO_DRAFT_REASON_CONTEXT_LIMIT:
             self.full = True
         if tuple(response.tree.parents) != tuple(range(len(tokens))) or len(tokens) > k:
@@ -173,7 +169,7 @@ class RequestState:
     def let_go(self, server_is_there: bool) -> None:
         """Forgets old rows: those that the server holds, or, without it, all but the newest."""
         floor = self.store.end - self._keep_rows
-        if server_is_there:
+        if server_is_there and not self.full:
             floor = min(floor, self._held - 1)  # One row to go back by.
         self.store.let_go_before(floor)
 
@@ -189,7 +185,11 @@ class RequestState:
         self.abandoned, self.session_id = self.session_id, None
 
     def _forget_proposal(self) -> None:
-        self._proposal, self._unverified, self._accepted = (), False, None
+        # Of the last proposal: its tokens, whether the engine took none of them to verification,
+        # how many it kept, and whether that is known yet.
+        self._proposal: tuple[int, ...] = ()
+        self._accepted: int | None = None
+        self._unverified = self._outcome_known = False
 
 
 def _nonsense(seen: str, expected: str) -> AerieError:
