@@ -156,6 +156,14 @@ def test_a_finished_request_is_closed_with_the_tokens_that_judge_its_last_draft(
     assert world.drafter.counts["missed"] == 0
 
 
+def test_a_request_that_ends_without_verifying_its_last_draft_does_not_judge_it(world):
+    a = Request("a")
+    world.round(a.rows([1, 2, 3]))
+    world.round(a.rows([7], verified=(), ending=True))
+    world.drafter.leave(["a"])
+    assert world.server.final_tokens == [[]]
+
+
 def test_an_aborted_request_is_closed_and_its_last_draft_not_judged(world):
     a = Request("a")
     world.round(a.rows([1, 2, 3]))
