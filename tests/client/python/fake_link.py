@@ -64,6 +64,7 @@ class Network:
         self.sessions_survive = sessions_survive
         self.silent = False  # calls get no answer
         self.dead = False  # nobody listens
+        self.refuse_opening = False  # there is no room for another session
         self.held: list = []
         self.posted: list = []  # (kind, request), as sent
         self.links: list[FakeLink] = []
@@ -80,6 +81,8 @@ class Network:
             "close_session": self.server._close,
         }
         try:
+            if call.kind == "open_session" and self.refuse_opening:
+                raise Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "SESSIONS_FULL")
             call.response = handlers[call.kind](request)
         except Refusal as refusal:
             call.error = error_from_detail(refusal.detail)

@@ -87,11 +87,24 @@ def test_a_proposal_that_the_engine_never_verified_is_taken_back(world):
     a = Request("a")
     world.round(a.rows([1, 2, 3]))
     # The tokens are those that were drafted, but the engine came to them by itself.
-    world.round(a.rows([7], verified=()))
+    assert world.round(a.rows([7], verified=())) == [[7, 7]]
+    assert world.network.kinds() == ["open_session", "draft"]
+    assert world.server.opened[-1].fork.length == 3
     (draft,) = world.network.drafts()
-    assert (draft.base_length, list(draft.token_ids)) == (2, [3, 7])
+    assert (draft.base_length, list(draft.token_ids)) == (3, [7])
     assert not draft.HasField("accepted")
     assert world.held() == [0, 1, 2, 3]
+    world.drafter.leave(["a"])
+    assert [session.record.num_spec_steps for session in world.server.closed] == [0, 0]
+
+
+def test_a_server_that_has_no_room_for_a_fork_drafts_on_in_the_session_itself(world):
+    a = Request("a")
+    world.round(a.rows([1, 2, 3]))
+    world.network.refuse_opening = True
+    assert world.round(a.rows([7], verified=())) == [[7, 7]]
+    assert world.held() == [0, 1, 2, 3]
+    assert len(world.server.sessions) == 1
 
 
 def test_a_verified_draft_is_judged_however_late_the_server_hears_of_it(world):

@@ -1,5 +1,7 @@
 """An engine of toy requests, a drafter for them, and a server behind the test's own network."""
 
+import dataclasses
+
 import aerie_draft
 import numpy as np
 from aerie_draft import Availability
@@ -16,6 +18,23 @@ PLAN = Plan(make_manifest(), k=4, max_model_len=64, aux_boundaries=(1, 2, 3), so
 DEADLINE = 0.5
 
 
+# The engine verified what the last round drafted.
+AS_DRAFTED = ("as drafted",)
+
+
+def engine_round(drafter, news, drafts):
+    """One round of the drafter; `drafts` by request, of the last round, and then of this one."""
+    news = [
+        dataclasses.replace(new, verified=drafts.get(new.request_id, ()))
+        if new.verified is AS_DRAFTED
+        else new
+        for new in news
+    ]
+    made = drafter.round(news)
+    drafts.update({new.request_id: tuple(tokens) for new, tokens in zip(news, made, strict=True)})
+    return made
+
+
 class Request:
     """One request as the engine runs it: row i holds the number 8 * `mark` + i everywhere."""
 
@@ -26,7 +45,7 @@ class Request:
         self.tokens = []
         self.new = True
 
-    def rows(self, tokens, k=2, verified=(), accepted=0, first=None, **fields):
+    def rows(self, tokens, k=2, verified=AS_DRAFTED, accepted=0, first=None, **fields):
         """The next rows; `verified` None: nothing was sampled."""
         first = self.length if first is None else first
         self.tokens[first:] = tokens
@@ -48,6 +67,7 @@ class World:
         self.server = self.network.server
         self.settings = Settings(address="fake", **settings)
         self.wrong = None
+        self.drafts = {}
         self.availability = Availability(first_wait=1.0, longest_wait=4.0, clock=self.clock)
         connection = Connection(
             PLAN, self.settings, self.network.connect, self.check, self.availability, self.clock
@@ -60,7 +80,7 @@ class World:
 
     def round(self, *news):
         self.network.posted.clear()
-        return self.drafter.round(news)
+        return engine_round(self.drafter, news, self.drafts)
 
     def held(self, number=-1):
         """Rows of a session as the server holds them, by their number."""

@@ -140,16 +140,20 @@ class BatchDrafter:
                 if silence > patience_of(self._settings):
                     self._drop_link(silent(silence))
         for state in self._states.values():
-            self._close_session(state.abandoned)
-            state.abandoned = None
+            self._close_abandoned(state)
         self._leaving = [state for state in self._leaving if not self._left(state)]
 
     def _left(self, state: RequestState) -> bool:
         if state.call is not None:
             return False
-        self._close_session(state.abandoned)
+        self._close_abandoned(state)
         self._close_session(state.session_id, state.final_tokens())
         return True
+
+    def _close_abandoned(self, state: RequestState) -> None:
+        for session_id in state.abandoned:
+            self._close_session(session_id)
+        state.abandoned.clear()
 
     def _close_session(self, session_id: str | None, final_tokens: Sequence[int] = ()) -> None:
         if session_id is None or self._connection.link is None:
@@ -166,7 +170,7 @@ class BatchDrafter:
         for state in [*self._states.values(), *self._leaving]:
             state.call = None
             if not link.sessions_survive:
-                state.abandoned = None
+                state.abandoned.clear()
                 if state.session_id is not None:
                     self._lose_session(state)
 
@@ -231,6 +235,9 @@ class BatchDrafter:
             if tokens and drafts is not None:
                 drafts[state.request_id] = tokens
             return False
+        if state.forking and not isinstance(error, Unavailable | DeadlineExceeded):
+            state.fork_refused()
+            return True
         if isinstance(error, ResyncNeeded):
             self.counts["resync"] += 1
             state.resend_from(error.resend_from)

@@ -5,8 +5,8 @@ request is computed again), some never (a prefix cache computed them for another
 kept here is the window of rows that can still be sent. Nothing here talks to the network.
 
 What one would get wrong: a proposal that the engine never verified (it preempted the request, or
-the answer came too late) must not be judged by the tokens that follow. The next call then goes one
-row back, which takes the proposal back with it.
+the answer came too late) must not be judged by the tokens that follow, and the server judges by
+tokens alone. The request then goes on in a fork of its session, which has the rows and no proposal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from aerie_draft import codec
 from aerie_draft._proto import draft_pb2
 from aerie_draft.errors import AerieError
-from aerie_draft.options import SessionOptions
+from aerie_draft.options import Fork, SessionOptions
 from aerie_draft.row_store import RowStore
 from aerie_draft.values import Manifest
 from aerie_draft.vllm.link import Call
@@ -55,7 +55,8 @@ class RequestState:
         self.ending = False
         self.holes = 0  # times that drafts went on without rows before it
         self._seq = 0
-        self.abandoned: str | None = None  # a session that is of no more use, to be closed
+        self.abandoned: list[str] = []  # sessions that are of no more use, to be closed
+        self._forking = False  # the call under way opens a fork of the session
         self._start_at(first)
 
     def _start_at(self, first: int) -> None:
@@ -103,15 +104,17 @@ class RequestState:
             # The server lost rows that were let go here as well. A new session starts behind them.
             self._abandon_session()
             base = self._reopen()
+        options = SessionOptions(max_k=self._max_k)
         if self.session_id is None:
-            options = SessionOptions(max_k=self._max_k)
             return "open_session", codec.open_message(
                 self._manifest, options, None, self._origin, client
             )
-        back = base > max(self.store.first, self._origin)
-        # A draft needs a row, and a proposal that nobody verified is taken back with one.
-        if back and (self._unverified or (k > 0 and base == self.store.end)):
-            base -= 1
+        if self._unverified:
+            self._forking = True
+            fork = Fork(self.session_id, self._held)
+            return "open_session", codec.open_message(self._manifest, options, fork, 0, client)
+        if k > 0 and base == self.store.end and base > max(self.store.first, self._origin):
+            base -= 1  # A draft needs a row.
         count = min(self.store.end - base, rows_per_call)
         if count == 0:
             return None
@@ -130,9 +133,20 @@ class RequestState:
         return "draft", request
 
     def opened(self, response: draft_pb2.OpenSessionResponse) -> None:
+        if self._forking:
+            self._abandon_session()
         self.session_id = response.session_id
-        self._held, self._seq = self._origin, 0
+        self._held = self._held if self._forking else self._origin
+        self._seq, self._forking = 0, False
         self._forget_proposal()
+
+    @property
+    def forking(self) -> bool:
+        return self._forking
+
+    def fork_refused(self) -> None:
+        """Goes on in the session itself; the proposal is judged, though nobody verified it."""
+        self._forking = self._unverified = False
 
     def drafted(self, response: draft_pb2.DraftResponse, k: int, in_time: bool) -> list[int]:
         """Takes an answer over; gives the tokens to verify. AerieError if it is none."""
@@ -174,6 +188,7 @@ class RequestState:
         self.store.let_go_before(floor)
 
     def _reopen(self) -> int:
+        self._forking = False
         self._forget_proposal()
         if self._origin != self.store.first:
             self.holes += 1
@@ -182,7 +197,9 @@ class RequestState:
         return self._held
 
     def _abandon_session(self) -> None:
-        self.abandoned, self.session_id = self.session_id, None
+        if self.session_id is not None:
+            self.abandoned.append(self.session_id)
+        self.session_id = None
 
     def _forget_proposal(self) -> None:
         # Of the last proposal: its tokens, whether the engine took none of them to verification,
