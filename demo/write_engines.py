@@ -39,6 +39,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--k", type=int, default=4, help="draft tokens a round (default 4)")
     parser.add_argument("--prompts", type=int, default=10, help="how many of ten (default 10)")
     parser.add_argument("--max-new-tokens", type=int, default=64, help="of an answer (default 64)")
+    parser.add_argument("--texts", type=int, default=42, help="recorded for aerie-verify (at most 42)")
     return parser.parse_args()
 
 
@@ -63,9 +64,9 @@ def row(run: Run, plain: Run) -> str:
     )
 
 
-def record(places: Places, recorded: list[int]) -> pathlib.Path:
+def record(places: Places, recorded: list[int], texts: int) -> pathlib.Path:
     prompts, folder = places.work / "prompts.txt", places.work / "recording"
-    prompts.write_text("".join(f"{prompt}\n" for prompt in RECORDED_PROMPTS))
+    prompts.write_text("".join(f"{prompt}\n" for prompt in RECORDED_PROMPTS[:texts]))
     subprocess.run(["rm", "-rf", str(folder)], check=True)
     command = [sys.executable, "-m", "aerie_draft.capture", "--model", places.target]
     command += ["--prompts", prompts, "--boundaries", ",".join(map(str, recorded))]
@@ -112,7 +113,7 @@ def main() -> int:
     )
     aerie = run_aerie(places, prompts, tokens, k)
     recorded = sorted({*BOUNDARIES, *HEAD_IDS})
-    recording = record(places, recorded)
+    recording = record(places, recorded, arguments.texts)
     code, report = verify(arguments.verify, places, recording, "input-of-layer")
     code_right, _ = verify(arguments.verify, places, recording, "output-of-layer")
     version = subprocess.run(
@@ -134,7 +135,7 @@ def main() -> int:
         same=same_drafts(native, aerie),
         wrong=as_is.accept_length,
         right=native.accept_length,
-        texts=len(RECORDED_PROMPTS),
+        texts=min(arguments.texts, len(RECORDED_PROMPTS)),
         recorded=recorded,
         verify=_shortened(report),
         code=code,
