@@ -41,6 +41,8 @@ aerie_vllm_env_locked() {  # BUILD_DIR [SECONDS]
 # somebody's own, stays as it is. PYTHON has grpcio-tools.
 aerie_vllm_package() {  # PYTHON FOLDER
   local python=$1 folder=$2 copy=$2.source
+  [[ $python == /* ]] || python=$PWD/$python
+  [[ $folder == /* ]] || { folder=$PWD/$folder && copy=$folder.source; }
   rm -rf "$folder" "$copy" && mkdir -p "$copy/client" && cp -r "$AERIE_VLLM_ROOT/proto" "$copy/" &&
     cp -r "$AERIE_VLLM_ROOT/client/python" "$copy/client/" &&
     rm -rf "$copy"/client/python/{build,aerie_draft/_proto} &&
