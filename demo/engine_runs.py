@@ -66,6 +66,22 @@ class Run:
         return [compare(a, b) for a, b in zip(plain.answers, self.answers, strict=True)]
 
 
+def as_row(run: Run, plain: Run) -> dict:
+    """For JSON and tables."""
+    verdicts = run.verdicts(plain)
+    return {
+        "name": run.name,
+        "accept_length": run.accept_length,
+        "drafts": run.counted.drafts if run.counted else 0,
+        "accepted_per_position": list(run.counted.accepted_per_position) if run.counted else [],
+        "texts": {kind: verdicts.count(kind) for kind in ("equal", "tie", "wrong")},
+        "tok_per_s": run.tok_per_s,
+        "tok_per_cpu_s": run.tok_per_cpu_s,
+        "memory_bytes": run.memory_bytes,
+        "server_memory_bytes": run.server_memory_bytes,
+    }
+
+
 def run_plain(places: Places, prompts, max_tokens: int) -> Run:
     with Engine(places.python, places.target, places.work / "plain", *ENGINE_FLAGS) as engine:
         return _ask(engine, "vLLM", prompts, max_tokens, top_logprobs=True)

@@ -13,7 +13,7 @@ import signal
 import sys
 
 from engine_answers import Metrics
-from engine_runs import Places, Run, run_aerie, run_native, run_plain
+from engine_runs import Places, Run, as_row, run_aerie, run_native, run_plain
 from prompts import PROMPTS
 from screen import paint
 
@@ -94,8 +94,6 @@ def main() -> int:
         "ties": verdicts.count("tie"),
         "accept_length_native": native.accept_length,
         "accept_length_aerie": aerie.accept_length,
-        "accepted_per_position_native": list(native.counted.accepted_per_position),
-        "accepted_per_position_aerie": list(aerie.counted.accepted_per_position),
         "metrics_reconciled": reconciled,
         "tok_per_cpu_s": {
             "plain": plain.tok_per_cpu_s,
@@ -104,7 +102,8 @@ def main() -> int:
         },
         "k": k,
         "prompts": len(prompts),
-        "tokens": plain.tokens,
+        "max_new_tokens": tokens,
+        "runs": [as_row(run, plain) for run in (plain, native, aerie)],
     }
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n")

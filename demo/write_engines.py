@@ -1,10 +1,12 @@
-"""Runs the engines that docs/engines.md compares, and writes that page.
+"""Writes docs/engines.md from what demo/vllm and the engine tests found, and one run more.
 
-    build/venv/bin/python demo/write_engines.py --python build/vllm-venv/bin/python \
-        --package build/vllm-package --server build/release/bin/aerie-server \
-        --verify build/release/bin/aerie-verify --faults faults.json --output docs/engines.md
+    demo/vllm --json demo.json
+    AERIE_ENGINE_JSON=faults.json tests/run --label engine
+    build/venv/bin/python demo/write_engines.py --demo demo.json --faults faults.json \\
+        --python build/vllm-venv/bin/python --verify build/release/bin/aerie-verify \\
+        --package build/vllm-package --output docs/engines.md
 
-`--faults` is what the tests of label `engine` leave in the file that AERIE_ENGINE_JSON names.
+The run that is made here is vLLM with the head's config as it is; aerie-verify is asked about it.
 """
 
 from __future__ import annotations
@@ -13,54 +15,52 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
 from engine_process import ROOT, EngineError
-from engine_runs import BOUNDARIES, HEAD_IDS, Places, Run, run_aerie, run_native, run_plain
+from engine_runs import BOUNDARIES, HEAD_IDS, Places, as_row, run_native
 from prompts import PROMPTS
 from wiring import PROMPTS as RECORDED_PROMPTS
 
 PAGE = ROOT / "demo/engines.md.in"
-
 MEANINGS = {0: " (verified)", 3: " (contradicted)", 4: " (undecided)", 5: " (equivalent)"}
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     path = pathlib.Path
+    parser.add_argument("--demo", type=path, required=True, help="JSON of demo/vllm")
+    parser.add_argument("--faults", type=path, required=True, help="JSON of the fault runs")
     parser.add_argument("--python", type=path, required=True, help="of the environment with vLLM")
     parser.add_argument("--package", type=path, required=True, help="folder with aerie_draft")
-    parser.add_argument("--server", type=path, required=True, help="aerie-server")
     parser.add_argument("--verify", type=path, required=True, help="aerie-verify")
-    parser.add_argument("--faults", type=path, required=True, help="JSON of the fault runs")
     parser.add_argument("--output", type=path, required=True, help="the page")
     parser.add_argument("--work", type=path, default=ROOT / "build/engines", help="for files")
-    parser.add_argument("--k", type=int, default=4, help="draft tokens a round (default 4)")
-    parser.add_argument("--prompts", type=int, default=10, help="how many of ten (default 10)")
-    parser.add_argument("--max-new-tokens", type=int, default=64, help="of an answer (default 64)")
-    parser.add_argument("--texts", type=int, default=42, help="recorded for aerie-verify (at most 42)")
+    parser.add_argument(
+        "--texts", type=int, default=42, help="recorded for aerie-verify (at most 42)"
+    )
     return parser.parse_args()
 
 
-def row(run: Run, plain: Run) -> str:
-    verdicts = run.verdicts(plain)
-    equal = f"{verdicts.count('equal')} of {len(verdicts)}"
-    if verdicts.count("tie"):
-        equal += f", {verdicts.count('tie')} ties"
-    if verdicts.count("wrong"):
-        equal += f", {verdicts.count('wrong')} wrong"
-    length = positions = "-"
-    if run.counted:
-        length = f"{run.accept_length:.3f}"
-        at = ", ".join(map(str, run.counted.accepted_per_position))
-        positions = f"{at} of {run.counted.drafts}"
-    memory = f"{run.memory_bytes / 1e9:.1f} GB"
-    if run.server_memory_bytes:
-        memory += f" + {run.server_memory_bytes / 1e9:.2f} GB"
+def row(run: dict, plain: dict) -> str:
+    texts = run["texts"]
+    length = positions = equal = "-"
+    if texts is not None:
+        equal = f"{texts['equal']} of {sum(texts.values())}"
+        equal += f", {texts['tie']} ties" if texts["tie"] else ""
+        equal += f", {texts['wrong']} wrong" if texts["wrong"] else ""
+    if run["drafts"]:
+        length = f"{run['accept_length']:.3f}"
+        positions = f"{', '.join(map(str, run['accepted_per_position']))} of {run['drafts']}"
+    memory = f"{run['memory_bytes'] / 1e9:.1f} GB" if run["memory_bytes"] else "-"
+    if run["server_memory_bytes"]:
+        memory += f" + {run['server_memory_bytes'] / 1e9:.2f} GB"
+    ratio = run["tok_per_cpu_s"] / plain["tok_per_cpu_s"]
     return (
-        f"| {run.name} | {length} | {positions} | {equal} | {run.tok_per_s:.1f} | "
-        f"{run.tok_per_cpu_s:.1f} | {run.tok_per_cpu_s / plain.tok_per_cpu_s:.2f} | {memory} |"
+        f"| {run['name']} | {length} | {positions} | {equal} | {run['tok_per_s']:.1f} | "
+        f"{run['tok_per_cpu_s']:.1f} | {ratio:.2f} | {memory} |"
     )
 
 
@@ -86,32 +86,35 @@ def verify(program, places: Places, recording, convention: str) -> tuple[int, st
     return done.returncode, done.stdout
 
 
-def same_drafts(native: Run, aerie: Run) -> str:
-    if native.counted == aerie.counted:
+def same_drafts(native: dict, aerie: dict) -> str:
+    counts = ("drafts", "accepted_per_position")
+    if all(native[name] == aerie[name] for name in counts):
         return "to the unit here"
-    return f"within {abs(native.accept_length - aerie.accept_length):.3f} of accept length here"
+    return (
+        f"within {abs(native['accept_length'] - aerie['accept_length']):.3f} of accept length here"
+    )
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that the engine is stopped.
     arguments = parse_arguments()
+    demo = json.loads(arguments.demo.read_text())
+    faults = json.loads(arguments.faults.read_text())
     work = arguments.work.absolute()
     work.mkdir(parents=True, exist_ok=True)
     places = Places(
-        arguments.python.absolute(),
-        arguments.package.absolute(),
-        arguments.server.absolute(),
-        ROOT / "demo/drafter",
-        ROOT / "build/target",
-        work,
+        python=arguments.python.absolute(),
+        package=arguments.package.absolute(),
+        server=pathlib.Path(),  # None is run here.
+        drafter=ROOT / "demo/drafter",
+        target=ROOT / "build/target",
+        work=work,
     )
-    json.loads(arguments.faults.read_text())  # A missing file should stop the hour at its start.
-    prompts, tokens, k = PROMPTS[: arguments.prompts], arguments.max_new_tokens, arguments.k
-    plain = run_plain(places, prompts, tokens)
-    native = run_native(places, prompts, tokens, k)
-    as_is = run_native(
-        places, prompts, tokens, k, HEAD_IDS, "vLLM, its own EAGLE-3, the head's config as it is"
-    )
-    aerie = run_aerie(places, prompts, tokens, k)
+    k, tokens = demo["k"], demo["max_new_tokens"]
+    name = "vLLM, its own EAGLE-3, the head's config as it is"
+    run = run_native(places, PROMPTS[: demo["prompts"]], tokens, k, HEAD_IDS, name)
+    as_is = {**as_row(run, run), "texts": None}  # Plain answers are the demo's, and not kept.
+    plain, native, aerie = demo["runs"]
     recorded = sorted({*BOUNDARIES, *HEAD_IDS})
     recording = record(places, recorded, arguments.texts)
     code, report = verify(arguments.verify, places, recording, "input-of-layer")
@@ -122,19 +125,18 @@ def main() -> int:
         text=True,
         check=True,
     ).stdout.strip()
-    faults = json.loads(arguments.faults.read_text())
     page = PAGE.read_text().format(
         boundaries=list(BOUNDARIES),
         ids=list(HEAD_IDS),
-        prompts=len(prompts),
+        prompts=demo["prompts"],
         tokens=tokens,
         k=k,
         vllm=version,
-        machine=f"{os.cpu_count()} cores.",
-        rows="\n".join(row(run, plain) for run in (plain, native, as_is, aerie)),
+        cores=os.cpu_count(),
+        rows="\n".join(row(each, plain) for each in (plain, native, as_is, aerie)),
         same=same_drafts(native, aerie),
-        wrong=as_is.accept_length,
-        right=native.accept_length,
+        wrong=as_is["accept_length"],
+        right=native["accept_length"],
         texts=min(arguments.texts, len(RECORDED_PROMPTS)),
         recorded=recorded,
         verify=_shortened(report),
