@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -67,7 +68,7 @@ def row(run: dict, plain: dict) -> str:
 def record(places: Places, recorded: list[int], texts: int) -> pathlib.Path:
     prompts, folder = places.work / "prompts.txt", places.work / "recording"
     prompts.write_text("".join(f"{prompt}\n" for prompt in RECORDED_PROMPTS[:texts]))
-    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    shutil.rmtree(folder, ignore_errors=True)
     command = [sys.executable, "-m", "aerie_draft.capture", "--model", places.target]
     command += ["--prompts", prompts, "--boundaries", ",".join(map(str, recorded))]
     command += ["--max-new-tokens", "48", "--threads", "1", "--output", folder]
