@@ -1,0 +1,31 @@
+"""Every rule for workers: kept by a right worker, and found broken in a worker that breaks it."""
+
+import pytest
+from aerie_draft.conformance.rules import WORKER_RULES
+from conftest import check, run_raw
+from raw_worker import BUGS, ON_STREAM
+
+# Of one transport alone: on a stream a lost answer takes its session with it.
+UNARY_ONLY = {"W-SEQ-RETRY"}
+STREAM_ONLY = {"W-LATE-DRAFT"}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["unary", "stream"])
+def test_a_right_worker_keeps_every_rule(stream):
+    report = check(run_raw(stream=stream))
+    assert not report.failed(), report.text()
+    assert report.skipped() <= UNARY_ONLY, report.text()
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_wrong_worker_is_found(bug):
+    must, may = BUGS[bug]
+    report = check(
+        run_raw(bug, stream=bug in ON_STREAM), patience=1.5 if bug == "no_deadline" else 30.0
+    )
+    assert must <= report.failed(), report.text()
+    assert report.failed() <= must | may, report.text()
+
+
+def test_every_rule_has_a_worker_that_breaks_it():
+    assert set().union(*(must for must, _ in BUGS.values())) == set(WORKER_RULES)
