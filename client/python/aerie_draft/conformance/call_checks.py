@@ -18,6 +18,7 @@ from aerie_draft.conformance.row_checks import RowBook, decode
 from aerie_draft.conformance.shape import DrafterShape
 from aerie_draft.conformance.strict_session import Refusal, StrictSession
 from aerie_draft.conformance.texts import Texts
+from aerie_draft.values import common_prefix
 
 _INVALID = grpc.StatusCode.INVALID_ARGUMENT
 # Timers of two processes on one machine may differ by their resolution.
@@ -213,6 +214,8 @@ class CallChecks:
                 return
         if self._texts.given and base == session.start == 0 and self._starts_at_zero(new):
             return
+        # A resend repeats what was there; what is wrong behind it was wrong without it.
+        resent = resent and common_prefix(full, session.evicted) < len(session.evicted)
         rule = "W-RESEND-FROM" if resent else "W-ROWS-COMMITTED"
         self._violated(
             rule, seen, "the tokens of the text that was decoded without drafts",

@@ -78,14 +78,16 @@ class StrictService:
             self._refused_at: float | None = None
             self._kept, self._not_kept = 0, 0  # proposals with right tokens
 
-    def end(self) -> None:
-        """The worker has ended: what it left open, and sums over the scenario."""
+    def end(self, failed: bool) -> None:
+        """The worker has ended: what it left open, and sums over the scenario. One that `failed`
+        had no chance to close anything."""
         with self._lock:
             scenario = self.scenario
             for session in self._sessions.values():
                 if self._checks.learning:
                     self._learn(session, session.tokens)
-                if session.calls and Fault.DIE not in scenario.faults.values():
+                died = failed or Fault.DIE in scenario.faults.values()
+                if session.calls and not died:
                     self._evidence.violated(
                         "W-CLOSE", scenario.name,
                         f"session {session.id} with {session.length} rows was open when the "
@@ -182,13 +184,14 @@ class StrictService:
             self._note_absence()
             full = session.tokens + list(request.final_token_ids)
             planned = session.planned
-            if planned is not None and planned.delivered and planned.tokens:
+            whole = session.resend_from is None and not session.diverged
+            if whole and planned is not None and planned.delivered:
                 self._evidence.saw("W-FINAL-TOKENS")
                 text, shared = self._texts.nearest(full, session.start)
                 known = text[session.start :]
                 if len(full) == len(session.tokens) and len(known) > len(full):
                     self._checks_violated_final("no tokens behind the last proposal")
-                elif shared < min(len(full), len(known)) and not session.diverged:
+                elif shared < min(len(full), len(known)):
                     self._checks_violated_final(
                         f"final token {full[shared]} where the text has {known[shared]}"
                     )
@@ -211,6 +214,7 @@ class StrictService:
         with self._lock:
             if request.k:
                 self._drafting_calls += 1
+                self._came_back()
             if request.WhichOneof("sequence") == "manifest":
                 self._checks.manifest(request.manifest)
                 options = draft_pb2.SessionOptions(max_k=self.limits.max_k)
@@ -245,6 +249,7 @@ class StrictService:
         if fault in (Fault.EVICT_ALL, Fault.EVICT_HALF):
             half = session.start + len(session.tokens) // 2
             row = session.start if fault is Fault.EVICT_ALL else half
+            session.evicted = list(session.tokens)
             session.drop_from(row)
             session.resend_from = session.told = row
             raise Refusal(
@@ -278,10 +283,9 @@ class StrictService:
         session.told = session.length
         if session.planned is not None:
             session.planned.delivered = True
-        self._served_again()
         return session.stored
 
-    def _served_again(self) -> None:
+    def _came_back(self) -> None:
         if self._refused_at is not None:
             self._evidence.saw("W-COMES-BACK")
             self._refused_at = None
@@ -335,9 +339,17 @@ class StrictService:
                 raise BrokenConnection
             return response, True
         session.told = session.length
-        if request.k:
-            self._served_again()
         return response, False
+
+    def answered_late(self, name: str) -> None:
+        """An answer that was held back went to a worker that still waited."""
+        with self._lock:
+            session = self._sessions.get(name)
+            if session is not None:
+                session.told = session.length
+                session.held_back = False
+                if session.planned is not None:
+                    session.planned.delivered = True
 
     def _past_context(self, session: StrictSession, request):
         """As a real server's: no rows are taken any more, and where calls begin is no matter."""
@@ -395,7 +407,8 @@ class StrictService:
 
     def _judge(self, session: StrictSession, full: list[int], request) -> int | None:
         judged = session.judge(full)
-        self._checks.outcome(request, judged)
+        if not session.diverged:
+            self._checks.outcome(request, judged)
         if judged is None:
             return None
         planned, kept = judged

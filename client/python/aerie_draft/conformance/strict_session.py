@@ -45,6 +45,7 @@ class StrictSession:
     told: int = 0
     calls: int = 0
     seq: int = 0
+    evicted: list[int] = dataclasses.field(default_factory=list)  # the tokens before an eviction
     stored: draft_pb2.DraftResponse | None = None
     stored_call: tuple = ()
     planned: Planned | None = None

@@ -110,6 +110,7 @@ class StrictWire(draft_pb2_grpc.DraftServiceServicer):
             gone = threading.Event()
             if context.add_callback(gone.set) and not gone.wait(self._patience):
                 self._waited_too_long()
+                self._service.answered_late(request.session_id)
         return response
 
     def _unary(self, context, serve):
@@ -174,6 +175,8 @@ class _Stream:
                     request = self._incoming.get(timeout=timeout)
                 except queue.Empty:
                     self._wire._waited_too_long()
+                    for name in self._held:
+                        self._service.answered_late(name)
                     yield from self._take_held()
                     continue
                 if request is self._END:

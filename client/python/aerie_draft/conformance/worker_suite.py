@@ -79,11 +79,14 @@ def check_worker(
             wire.begin(scenario)
             result = run(wire.address, scenario)
             _settle(service, settings.settle)
-            service.end()
-            outputs[scenario.name] = result.output
+            service.end(failed=result.exit_code != 0)
+            if result.exit_code == 0:  # What a failed run said is no text.
+                outputs[scenario.name] = result.output
             _judge_run(evidence, scenario, result)
             if scenario is PLAIN:
                 _judge_plain(evidence, service, texts, result)
+                if evidence.violations("W-PAIRING"):
+                    break  # What was learned is not the text: the rest would be noise.
     _judge_outputs(evidence, outputs, settings)
     asked = [rule for rule in WORKER_RULES if rules is None or rule in rules]
     return Report("worker", subject, evidence.outcomes(asked))
@@ -137,7 +140,7 @@ def _judge_plain(evidence, service, texts: Texts, result: WorkerRun) -> None:
 def _judge_outputs(evidence, outputs: dict[str, str], settings: WorkerSettings) -> None:
     expected = settings.expected_output
     if expected is None and settings.same_output:
-        expected = outputs[PLAIN.name]
+        expected = outputs.get(PLAIN.name)
     if expected is None:
         return
     for name, output in outputs.items():
