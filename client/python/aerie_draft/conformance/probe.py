@@ -1,0 +1,292 @@
+"""A strict worker's tools: raw calls, made-up rows of the right width, and comparing proposals.
+
+Rows need no meaning: a drafter drafts something from any finite rows, and what it drafts from equal
+rows has to be equal. No client library stands between: it would mend what is to be seen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import grpc
+import numpy as np
+
+from aerie_draft._proto import draft_pb2, draft_pb2_grpc
+from aerie_draft.conformance.report import Evidence
+from aerie_draft.dtypes import DType, encode_rows
+
+PATIENCE = 60.0  # seconds of a call that is to be answered
+# Between proposals from equal rows: passes of other shapes sum up in another order, and a bf16
+# server keeps 8 bits. A wrong row moves log-probabilities by far more.
+_SAME_LOG_PROB = 0.1
+_TIE = 0.05
+
+Code = grpc.StatusCode
+
+
+class Broken(Exception):
+    """A rule is broken: what was seen, what was expected, what to do."""
+
+    def __init__(self, seen: str, expected: str, remedy: str):
+        super().__init__(seen)
+        self.seen, self.expected, self.remedy = seen, expected, remedy
+
+
+class NotSeen(Exception):
+    """A rule could not be tried here."""
+
+
+class Refused(Exception):
+    """A call that failed, with its ErrorDetail where one came."""
+
+    def __init__(self, code: grpc.StatusCode, message: str, detail: draft_pb2.ErrorDetail | None):
+        super().__init__(f"{code.name}: {message}")
+        self.code, self.message, self.detail = code, message, detail
+        self.reason = detail.reason if detail is not None else ""
+
+
+def detail_of(error: grpc.RpcError) -> draft_pb2.ErrorDetail | None:
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            for packed in draft_pb2.StatusDetails.FromString(value).details:
+                detail = draft_pb2.ErrorDetail()
+                if packed.Unpack(detail):
+                    return detail
+    return None
+
+
+class Sample:
+    """A made-up sequence: tokens and rows that depend on the seed and the place alone."""
+
+    def __init__(self, seed: int, vocab: int, width: int, dtype: DType):
+        self._seed, self._vocab, self._width, self._dtype = seed, vocab, width, dtype
+
+    def tokens(self, first: int, end: int) -> list[int]:
+        return [(104729 * (i + 1) * (self._seed + 3) + i * i) % self._vocab for i in range(first, end)]
+
+    def rows(self, first: int, end: int) -> bytes:
+        made = [
+            np.random.default_rng((self._seed, i)).standard_normal(self._width)
+            for i in range(first, end)
+        ]
+        if not made:
+            return b""
+        return encode_rows(np.stack(made).astype(np.float32), self._dtype).tobytes()
+
+
+class Probe:
+    """One server under test. The calls of one thread."""
+
+    def __init__(self, address: str, evidence: Evidence, drafter: str = ""):
+        self.address = address
+        self.channel = grpc.insecure_channel(
+            address,
+            options=[
+                ("grpc.max_send_message_length", -1),
+                ("grpc.max_receive_message_length", -1),
+                ("grpc.use_local_subchannel_pool", 1),
+            ],
+        )
+        self.stub = draft_pb2_grpc.DraftServiceStub(self.channel)
+        self._evidence = evidence
+        self.where = ""  # the rule under test
+        self.info = self.call("GetServerInfo", draft_pb2.GetServerInfoRequest())
+        fitting = [d for d in self.info.drafters if not drafter or d.name == drafter]
+        if not fitting:
+            raise Broken(
+                f"drafters {[d.name for d in self.info.drafters]}", "one to test",
+                "name one that is there with --drafter",
+            )
+        self.drafter = fitting[0]
+        self.limits = self.info.limits
+        known = [d for d in DType if d.value in self.info.dtypes]
+        self.dtype = DType.BFLOAT16 if DType.BFLOAT16 in known or not known else known[0]
+
+    def close(self) -> None:
+        self.channel.close()
+
+    @property
+    def width(self) -> int:
+        return len(self.drafter.captures) * self.drafter.target_hidden_size
+
+    @property
+    def k(self) -> int:
+        """A usual number of tokens to ask for."""
+        return min(4, max(self.limits.max_k, 1))
+
+    def sample(self, seed: int) -> Sample:
+        return Sample(seed, self.drafter.vocab_size, self.width, self.dtype)
+
+    def manifest(self, **changes) -> draft_pb2.Manifest:
+        fields = dict(
+            target_id="conformance",
+            num_layers=self.drafter.target_num_layers,
+            hidden_size=self.drafter.target_hidden_size,
+            vocab_size=self.drafter.vocab_size,
+            captures=self.drafter.captures,
+            dtype=self.dtype.value,
+            drafter=self.drafter.name if len(self.info.drafters) > 1 else "",
+        )
+        return draft_pb2.Manifest(**{**fields, **changes})
+
+    def call(self, method: str, request, timeout: float = PATIENCE, metadata=None):
+        """The answer, or Refused."""
+        try:
+            return getattr(self.stub, method)(request, timeout=timeout, metadata=metadata)
+        except grpc.RpcError as error:
+            detail = detail_of(error)
+            self._note_detail(method, error.code(), error.details() or "", detail)
+            raise Refused(error.code(), error.details() or "", detail) from None
+
+    def _note_detail(self, method, code, message, detail) -> None:
+        # These come from this side or from the way as well.
+        if code in (Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNAVAILABLE, Code.UNIMPLEMENTED):
+            return
+        self._evidence.saw("S-ERROR-DETAIL")
+        if detail is None or detail.code != code.value[0] or not detail.reason or not message:
+            told = "none" if detail is None else f"code {detail.code}, reason {detail.reason!r}"
+            self._evidence.violated(
+                "S-ERROR-DETAIL", self.where,
+                f"{method} was refused with {code.name}, message {message!r} and detail {told}",
+                "a message, and in grpc-status-details-bin an ErrorDetail with that code and a "
+                "reason", "attach the detail to every refusal",
+            )
+
+    def refused(self, method: str, request, code, what: str, reason: str = "") -> Refused:
+        """The refusal that `request` has to get."""
+        try:
+            self.call(method, request)
+        except Refused as refused:
+            if refused.code is not code or (reason and refused.reason != reason):
+                raise Broken(
+                    f"{what} got {refused.code.name} {refused.reason}",
+                    f"{code.name} {reason}".strip(), "answer with the code of the contract",
+                ) from None
+            return refused
+        raise Broken(
+            f"{what} was served", code.name, "check a call completely before anything changes"
+        )
+
+    def open(self, **fields) -> draft_pb2.OpenSessionResponse:
+        fields.setdefault("manifest", self.manifest())
+        return self.call("OpenSession", draft_pb2.OpenSessionRequest(**fields))
+
+    def end(self, session: str, final_tokens: Sequence[int] = ()) -> draft_pb2.CloseSessionResponse:
+        return self.call(
+            "CloseSession",
+            draft_pb2.CloseSessionRequest(session_id=session, final_token_ids=final_tokens),
+        )
+
+    def request(
+        self, session: str, base: int, tokens: Sequence[int], rows: bytes, k: int, seq: int = 0
+    ) -> draft_pb2.DraftRequest:
+        request = draft_pb2.DraftRequest(base_length=base, token_ids=tokens, k=k, seq=seq)
+        if session:
+            request.session_id = session
+        else:
+            request.manifest.CopyFrom(self.manifest())
+        request.hidden_states.dtype = self.dtype.value
+        request.hidden_states.data = rows
+        return request
+
+    def draft(self, *args, timeout: float = PATIENCE, **kwargs) -> draft_pb2.DraftResponse:
+        return self.call("Draft", self.request(*args, **kwargs), timeout)
+
+    def line(self, seed: int, **fields) -> Line:
+        return Line(self, seed, **fields)
+
+    def health(self, service: str) -> int:
+        """1: SERVING. A message of one field each, so no stubs of that protocol are needed."""
+        name = service.encode()
+        request = b"\x0a" + bytes([len(name)]) + name if name else b""
+        check = self.channel.unary_unary("/grpc.health.v1.Health/Check")
+        try:
+            answer = check(request, timeout=PATIENCE)
+        except grpc.RpcError as error:
+            raise Refused(error.code(), error.details() or "", None) from None
+        return answer[1] if len(answer) == 2 and answer[0] == 0x08 else 0
+
+
+class Line:
+    """A session that grows by made-up rows; remembers what it sent, to be sent to another one."""
+
+    def __init__(self, probe: Probe, seed: int, **fields):
+        self.probe, self.sample = probe, probe.sample(seed)
+        opened = probe.open(**fields)
+        self.id, self.length, self.start = opened.session_id, opened.length, opened.length
+        self.options = opened.options
+        self.tokens: list[int] = []
+        self.rows = b""
+        self.seq = 0
+
+    def advance(self, count: int, k: int, tokens: Sequence[int] | None = None):
+        """`count` more rows; `tokens` in place of the sample's own."""
+        first = self.length
+        new = list(self.sample.tokens(first, first + count) if tokens is None else tokens)
+        rows = self.sample.rows(first, first + len(new))
+        self.seq += 1
+        answer = self.probe.draft(self.id, first, new, rows, k, self.seq)
+        self.tokens += new
+        self.rows += rows
+        self.length = first + len(new)
+        if answer.length != self.length:
+            raise Broken(
+                f"length {answer.length} after {self.length} rows", str(self.length),
+                "tell the rows that the session holds after the call",
+            )
+        return answer
+
+    def fresh(self, k: int, **fields):
+        """The proposal of a new session that gets all of this one's rows in one call."""
+        other = self.probe.open(**fields)
+        answer = self.probe.draft(other.session_id, self.start, self.tokens, self.rows, k)
+        self.probe.end(other.session_id)
+        return answer
+
+    def close(self, final_tokens: Sequence[int] = ()):
+        return self.probe.end(self.id, final_tokens)
+
+
+def difference(a: draft_pb2.DraftResponse, b: draft_pb2.DraftResponse) -> str:
+    """How the proposals differ beyond rounding; empty when they do not."""
+    ours, theirs = a.tree, b.tree
+    if len(ours.token_ids) != len(theirs.token_ids):
+        return f"{len(ours.token_ids)} tokens and {len(theirs.token_ids)}"
+    for i, pair in enumerate(zip(ours.token_ids, theirs.token_ids)):
+        apart = abs(ours.log_probs[i] - theirs.log_probs[i])
+        if pair[0] != pair[1] or ours.parents[i] != theirs.parents[i]:
+            # Of two tokens that are as good as equally likely rounding may take either.
+            if apart <= _TIE:
+                return ""
+            return f"token {i + 1} is {pair[0]} and {pair[1]}"
+        if not apart <= _SAME_LOG_PROB:
+            return f"log-probability {i + 1} is {ours.log_probs[i]:.3f} and {theirs.log_probs[i]:.3f}"
+    return ""
+
+
+def expect_same(a, b, what: str, remedy: str) -> None:
+    apart = difference(a, b)
+    if apart:
+        raise Broken(f"{what}: {apart}", "the same proposal from the same rows", remedy)
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerCheck:
+    rule: str
+    run: Callable[[Probe], None]
+    intrusive: bool = False
+
+
+class CheckList:
+    """Checks in the order in which they were written down."""
+
+    def __init__(self):
+        self.checks: list[ServerCheck] = []
+
+    def add(self, rule: str, intrusive: bool = False):
+        def wrap(run):
+            self.checks.append(ServerCheck(rule, run, intrusive))
+            return run
+
+        return wrap

@@ -1,0 +1,80 @@
+"""Runs the checks of the S rules against a server, one after the other, and judges them.
+
+Everything a check opened it closes, unless it fails; sessions that stay end with their lease.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from aerie_draft.conformance import (
+    server_checks_calls,
+    server_checks_limits,
+    server_checks_open,
+    server_checks_rounds,
+    server_checks_stream,
+)
+from aerie_draft.conformance.probe import Broken, NotSeen, Probe, Refused
+from aerie_draft.conformance.report import Evidence, Report
+from aerie_draft.conformance.rules import SERVER_RULES
+
+CHECKS = tuple(
+    check
+    for module in (
+        server_checks_open,
+        server_checks_rounds,
+        server_checks_calls,
+        server_checks_stream,
+        server_checks_limits,
+    )
+    for check in module.CHECKS.checks
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerSettings:
+    rules: frozenset[str] | None = None  # None: all
+    drafter: str = ""  # empty: the only one
+    intrusive: bool = False  # also what holds all of a server's memory or sessions for a moment
+
+
+def check_server(
+    address: str,
+    settings: ServerSettings = ServerSettings(),
+    progress: Callable[[str], None] = lambda line: None,
+) -> Report:
+    """Refused when the server does not even tell what it is."""
+    evidence = Evidence()
+    probe = Probe(address, evidence, settings.drafter)
+    wanted = [r for r in SERVER_RULES if settings.rules is None or r in settings.rules]
+    # Details are judged on whatever the other rules have refused.
+    ran = CHECKS if "S-ERROR-DETAIL" in wanted else [c for c in CHECKS if c.rule in wanted]
+    try:
+        for check in ran:
+            progress(check.rule)
+            _run(check, probe, evidence, settings)
+    finally:
+        probe.close()
+    return Report("server", address, evidence.outcomes(wanted))
+
+
+def _run(check, probe: Probe, evidence: Evidence, settings: ServerSettings) -> None:
+    rule = check.rule
+    if check.intrusive and not settings.intrusive:
+        evidence.undecided(rule, "it takes all of the server's room for a moment: --intrusive")
+        return
+    probe.where = rule
+    try:
+        check.run(probe)
+    except NotSeen as why:
+        evidence.undecided(rule, str(why))
+    except Broken as broken:
+        evidence.violated(rule, rule, broken.seen, broken.expected, broken.remedy)
+    except Refused as refused:
+        evidence.violated(
+            rule, rule, f"a call that is right was refused: {refused}", "it to be served",
+            "see the server's log",
+        )
+    else:
+        evidence.saw(rule)
