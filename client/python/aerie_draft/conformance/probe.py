@@ -226,9 +226,17 @@ class Line:
         new = list(self.sample.tokens(first, first + count) if tokens is None else tokens)
         rows = self.sample.rows(first, first + len(new))
         self.seq += 1
-        answer = self.probe.draft(self.id, first, new, rows, k, self.seq)
-        self.tokens += new
-        self.rows += rows
+        tokens, held = self.tokens + new, self.rows + rows
+        try:
+            answer = self.probe.draft(self.id, first, new, rows, k, self.seq)
+        except Refused as refused:
+            # Others may need the room: as any worker, send again from the row that is named.
+            if refused.reason != "EVICTED" or not refused.detail.HasField("resend_from"):
+                raise
+            at = refused.detail.resend_from - self.start
+            data = held[at * self.probe.width * self.probe.dtype.size :]
+            answer = self.probe.draft(self.id, self.start + at, tokens[at:], data, k, self.seq)
+        self.tokens, self.rows = tokens, held
         self.length = first + len(new)
         if answer.length != self.length:
             raise Broken(

@@ -14,7 +14,7 @@ from aerie_draft.conformance.server_checks_open import expect
 CHECKS = CheckList()
 pb = draft_pb2
 # Seconds within which the sessions of an ended stream have to be gone.
-_GONE = 10.0
+GONE = 10.0
 
 
 class _Stream:
@@ -121,7 +121,7 @@ def stream_sessions(probe: Probe) -> None:
         if cancel:
             line.call.cancel()
         line.half_close()
-        end = time.monotonic() + _GONE
+        end = time.monotonic() + GONE
         while True:
             try:
                 probe.draft(name, 0, [1], probe.sample(1).rows(0, 1), 0)
@@ -132,7 +132,7 @@ def stream_sessions(probe: Probe) -> None:
             if time.monotonic() > end:
                 how = "was cancelled" if cancel else "was half-closed"
                 raise Broken(
-                    f"a session {_GONE:g} s after its stream {how}", "NOT_FOUND",
+                    f"a session {GONE:g} s after its stream {how}", "NOT_FOUND",
                     "close what a stream opened when it ends, however it ends",
                 )
             time.sleep(0.02)

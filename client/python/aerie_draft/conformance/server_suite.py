@@ -30,6 +30,7 @@ CHECKS = tuple(
     )
     for check in module.CHECKS.checks
 )
+_DETAILS = ("S-MANIFEST-MISMATCH", "S-BYTE-COUNT", "S-BASE-AHEAD", "S-SESSION-UNKNOWN")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +49,9 @@ def check_server(
     evidence = Evidence()
     probe = Probe(address, evidence, settings.drafter)
     wanted = [r for r in SERVER_RULES if settings.rules is None or r in settings.rules]
-    # Details are judged on whatever the other rules have refused.
-    ran = CHECKS if "S-ERROR-DETAIL" in wanted else [c for c in CHECKS if c.rule in wanted]
+    # Details are judged on whatever is refused while other rules are tried.
+    details = _DETAILS if "S-ERROR-DETAIL" in wanted else ()
+    ran = [check for check in CHECKS if check.rule in wanted or check.rule in details]
     try:
         for check in ran:
             progress(check.rule)
