@@ -71,6 +71,7 @@ class StrictService:
             self._checks.where = scenario.name
             self._checks.learning = scenario is PLAIN
             self._sessions: dict[str, StrictSession] = {}
+            self._gone: set[str] = set()  # with their stream; the next call is told
             self._lost: set[str] = set()  # the worker was told that they are gone
             self._closed: set[str] = set()
             self._drafting_calls = self._openings = self._proposals = 0
@@ -116,7 +117,7 @@ class StrictService:
                 self._evidence.saw("W-CLOSE")
                 if self._checks.learning:
                     self._learn(session, session.tokens)
-                self._lost.add(name)
+                self._gone.add(name)
 
     # The calls.
 
@@ -450,6 +451,9 @@ class StrictService:
                 "W-CLOSE", self.scenario.name, f"a call of session {name} after it was closed",
                 "none", "open a new session for a new sequence",
             )
+        elif name in self._gone:
+            self._gone.discard(name)
+            self._lost.add(name)
         elif name in self._lost:
             self._evidence.violated(
                 "W-SESSION-LOST", self.scenario.name,
