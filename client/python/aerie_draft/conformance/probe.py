@@ -91,6 +91,7 @@ class Probe:
         self.stub = draft_pb2_grpc.DraftServiceStub(self.channel)
         self._evidence = evidence
         self.where = ""  # the rule under test
+        self._open: set[str] = set()  # sessions
         self.info = self.call("GetServerInfo", draft_pb2.GetServerInfoRequest())
         fitting = [d for d in self.info.drafters if not drafter or d.name == drafter]
         if not fitting:
@@ -170,13 +171,28 @@ class Probe:
 
     def open(self, **fields) -> draft_pb2.OpenSessionResponse:
         fields.setdefault("manifest", self.manifest())
-        return self.call("OpenSession", draft_pb2.OpenSessionRequest(**fields))
+        opened = self.call("OpenSession", draft_pb2.OpenSessionRequest(**fields))
+        self._open.add(opened.session_id)
+        return opened
 
     def end(self, session: str, final_tokens: Sequence[int] = ()) -> draft_pb2.CloseSessionResponse:
-        return self.call(
+        closed = self.call(
             "CloseSession",
             draft_pb2.CloseSessionRequest(session_id=session, final_token_ids=final_tokens),
         )
+        self._open.discard(session)
+        return closed
+
+    def clear(self) -> None:
+        """Closes what a check has left open, which one that found something does."""
+        for session in self._open:
+            try:
+                self.stub.CloseSession(
+                    draft_pb2.CloseSessionRequest(session_id=session), timeout=PATIENCE
+                )
+            except grpc.RpcError:
+                pass  # It may be gone; else its lease ends it.
+        self._open.clear()
 
     def request(
         self, session: str, base: int, tokens: Sequence[int], rows: bytes, k: int, seq: int = 0

@@ -1,6 +1,6 @@
 """Runs the checks of the S rules against a server, one after the other, and judges them.
 
-Everything a check opened it closes, unless it fails; sessions that stay end with their lease.
+What a check leaves open is closed before the next one begins.
 """
 
 from __future__ import annotations
@@ -80,3 +80,5 @@ def _run(check, probe: Probe, evidence: Evidence, settings: ServerSettings) -> N
         )
     else:
         evidence.saw(rule)
+    finally:
+        probe.clear()
