@@ -39,7 +39,6 @@ class StrictSession:
     manifest: draft_pb2.Manifest
     options: draft_pb2.SessionOptions  # in force
     start: int = 0
-    on_stream: bool = False
     tokens: list[int] = dataclasses.field(default_factory=list)  # of rows start ..
     rows: list[bytes] = dataclasses.field(default_factory=list)
     told: int = 0
@@ -79,6 +78,28 @@ class StrictSession:
         size = self.row_bytes
         self.tokens += tokens
         self.rows += [data[i * size : (i + 1) * size] for i in range(len(tokens))]
+
+    def evict(self, row: int) -> None:
+        """Rows from `row` on are lost, and the worker is told so."""
+        self.evicted = list(self.tokens)
+        self.drop_from(row)
+        self.resend_from = self.told = row
+
+    def begin_as(self, parent: StrictSession, length: int) -> None:
+        """As a fork of the first `length` rows of `parent`."""
+        self.start = parent.start
+        self.tokens = parent.tokens_before(length)
+        self.rows = parent.rows[: len(self.tokens)]
+        self.told = self.length
+
+    def store(self, request: draft_pb2.DraftRequest, response: draft_pb2.DraftResponse) -> None:
+        self.seq, self.stored, self.stored_call = request.seq, response, fingerprint(request)
+
+    def answered(self) -> None:
+        """The last answer has reached the worker after all."""
+        self.told = self.length
+        if self.planned is not None:
+            self.planned.delivered = True
 
     def judge(self, full: list[int]) -> tuple[Planned, int] | None:
         """The open proposal and how much of it was kept, once tokens behind it have come."""

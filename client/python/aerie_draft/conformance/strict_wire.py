@@ -91,7 +91,7 @@ class StrictWire(draft_pb2_grpc.DraftServiceServicer):
         return self._service.server_info()
 
     def OpenSession(self, request, context):
-        return self._unary(context, lambda: self._service.open(request, on_stream=False))
+        return self._unary(context, lambda: self._service.open(request))
 
     def CloseSession(self, request, context):
         return self._unary(context, lambda: self._service.close(request))
@@ -208,7 +208,7 @@ class _Stream:
         kind = request.WhichOneof("request")
         try:
             if kind == "open_session":
-                opened = self._service.open(request.open_session, on_stream=True)
+                opened = self._service.open(request.open_session)
                 self._sessions.add(opened.session_id)
                 response.open_session.CopyFrom(opened)
             elif kind == "draft":
