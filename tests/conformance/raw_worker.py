@@ -1,15 +1,11 @@
-"""A worker straight on the wire, right in everything, or wrong in one named way.
+"""A worker straight on the wire, right in everything, or wrong in one named way (`bugs.py`).
 
 It uses no client library on purpose: what it breaks, libraries keep a worker from breaking.
-`BUGS` says which rule has to find each of them.
 """
 
 import argparse
-import itertools
 import os
-import queue
 import sys
-import threading
 import time
 
 import fake_target
@@ -17,115 +13,8 @@ import grpc
 import numpy as np
 from aerie_draft._proto import draft_pb2 as pb
 from aerie_draft._proto import draft_pb2_grpc
-
-# Bug -> the rules that must find it, then those that may find it too.
-BUGS = {
-    "layer_ids_for_boundaries": ({"W-MANIFEST"}, set()),
-    "whole_prompt_in_one_call": ({"W-CHUNK"}, {"W-SHORT-DRAFT", "W-FAIL-OPEN"}),
-    "k_above_the_limit": ({"W-K"}, {"W-VERIFY"}),
-    "one_capture_missing": ({"W-ROW-BYTES"}, set()),
-    "nan_in_a_row": ({"W-FINITE"}, set()),
-    "padding_ids": ({"W-VOCAB"}, set()),
-    "length_counts_tokens": ({"W-BASE"}, {"W-RESEND-FROM", "W-SESSION-LOST"}),
-    "builds_on_unanswered_rows": ({"W-BASE"}, {"W-FINAL-TOKENS"}),
-    "row_with_its_own_token": ({"W-PAIRING"}, set()),
-    "states_one_ahead": ({"W-PAIRING"}, set()),
-    "rejected_rows_kept": ({"W-REJECTED-DROPPED"}, {"W-FINAL-TOKENS"}),
-    "rejected_tokens_in_kv": ({"W-ROWS-SAME"}, set()),
-    "rows_of_the_wrong_node": ({"W-ROWS-SAME"}, set()),
-    "bonus_token_left_out": ({"W-ROWS-COMMITTED"}, {"W-FINAL-TOKENS"}),
-    "verifies_one_off": ({"W-VERIFY"}, {"W-ACCEPTED"}),
-    "wants_whole_drafts": ({"W-SHORT-DRAFT"}, set()),
-    "counts_the_bonus": ({"W-ACCEPTED"}, set()),
-    "numbers_fall": ({"W-SEQ"}, {"W-FAIL-OPEN", "W-VERIFY", "W-COMES-BACK"}),
-    "number_reused": ({"W-SEQ-RETRY"}, {"W-ACCEPTED"}),
-    "resends_the_newest_only": ({"W-RESEND-FROM"}, set()),
-    "resends_too_late": ({"W-RESEND-FROM"}, {"W-FAIL-OPEN"}),
-    "calls_a_lost_session": ({"W-SESSION-LOST"}, {"W-COMES-BACK"}),
-    "new_session_without_old_rows": ({"W-SESSION-LOST"}, {"W-RESEND-FROM", "W-FAIL-OPEN"}),
-    "stops_when_refused": ({"W-FAIL-OPEN"}, {"W-NEWER-SERVER"}),
-    "never_asks_again": ({"W-COMES-BACK"}, set()),
-    "asks_at_once": ({"W-RETRY-AFTER"}, set()),
-    "no_deadline": ({"W-DEADLINE"}, set()),
-    "takes_any_answer": ({"W-LATE-DRAFT"}, {"W-VERIFY", "W-ACCEPTED", "W-FINAL-TOKENS"}),
-    "fails_past_the_context": ({"W-CONTEXT-LIMIT"}, set()),
-    "fails_on_new_reasons": ({"W-NEWER-SERVER"}, set()),
-    "never_closes": ({"W-CLOSE"}, set()),
-    "calls_after_the_close": ({"W-CLOSE"}, set()),
-    "no_final_tokens": ({"W-FINAL-TOKENS"}, set()),
-    "takes_unverified_tokens": ({"W-OUTPUT"}, {
-        "W-ROWS-COMMITTED", "W-REJECTED-DROPPED", "W-ROWS-SAME", "W-FINAL-TOKENS", "W-ACCEPTED",
-    }),
-}
-ON_STREAM = {"takes_any_answer"}
-
-
-class Failed(Exception):
-    """A call without an answer: code, and the detail where one came."""
-
-    def __init__(self, code, detail=None):
-        super().__init__(code)
-        self.code, self.detail = code, detail
-
-
-class Unary:
-    def __init__(self, stub):
-        self._stub = stub
-
-    def call(self, kind, request, timeout):
-        method = {"open_session": "OpenSession", "draft": "Draft", "close_session": "CloseSession"}
-        try:
-            return getattr(self._stub, method[kind])(request, timeout=timeout)
-        except grpc.RpcError as error:
-            raise Failed(error.code(), self._detail(error)) from None
-
-    def _detail(self, error):
-        for key, value in error.trailing_metadata() or ():
-            if key == "grpc-status-details-bin":
-                detail = pb.ErrorDetail()
-                pb.StatusDetails.FromString(value).details[0].Unpack(detail)
-                return detail
-        return None
-
-
-class Stream:
-    """Opened anew after it broke; then the sessions on it are gone."""
-
-    def __init__(self, stub, any_answer):
-        self._stub, self._any_answer = stub, any_answer
-        self._ids = itertools.count(1)
-        self._open()
-
-    def _open(self):
-        self._requests, self._answers = queue.SimpleQueue(), queue.SimpleQueue()
-        call = self._stub.DraftStream(iter(self._requests.get, None))
-        threading.Thread(target=self._read, args=(call, self._answers), daemon=True).start()
-
-    def _read(self, call, answers):
-        try:
-            for answer in call:
-                answers.put(answer)
-        except grpc.RpcError as error:
-            answers.put(Failed(error.code()))
-
-    def call(self, kind, request, timeout):
-        number = next(self._ids)
-        self._requests.put(pb.DraftStreamRequest(id=number, **{kind: request}))
-        end = time.monotonic() + timeout
-        while True:
-            try:
-                answer = self._answers.get(timeout=max(end - time.monotonic(), 0.001))
-            except queue.Empty:
-                raise Failed(grpc.StatusCode.DEADLINE_EXCEEDED) from None
-            if isinstance(answer, Failed):
-                self._open()
-                raise Failed(grpc.StatusCode.NOT_FOUND)
-            if answer.id == number or (self._any_answer and answer.HasField(kind)):
-                break
-        if answer.HasField("error"):
-            codes = {code.value[0]: code for code in grpc.StatusCode}
-            raise Failed(codes[answer.error.code], answer.error)
-        return getattr(answer, kind)
+from bugs import BUGS
+from raw_wire import Failed, Stream, Unary
 
 
 class Worker:

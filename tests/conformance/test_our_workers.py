@@ -5,7 +5,6 @@ import pathlib
 import traceback
 
 import aerie_draft
-import fake_target
 import pytest
 import sequence_worker
 from aerie_draft.conformance.command import run_command
@@ -17,7 +16,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRANSPORTS = ("unary", "stream")
 # Nothing repeats a call over a stream that broke.
 UNARY_ONLY = {"W-SEQ-RETRY"}
-STREAM_ONLY = {"W-LATE-DRAFT"}
 
 
 def expect_all_kept(report, transport):

@@ -8,7 +8,8 @@ import pytest
 from aerie_draft.conformance import server_checks_stream
 from aerie_draft.conformance.rules import SERVER_RULES
 from aerie_draft.conformance.server_suite import ServerSettings, check_server
-from lying_proxy import LIES, KeepsStreamSessions, LyingProxy, Truth
+from lies import LIES, KeepsStreamSessions
+from lying_proxy import LyingProxy, Truth
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))

@@ -3,12 +3,11 @@
 import pytest
 from aerie_draft.conformance.rules import WORKER_RULES
 from aerie_draft.conformance.scenarios import scenarios_for
+from bugs import BUGS, ON_STREAM
 from conftest import check, run_raw
-from raw_worker import BUGS, ON_STREAM
 
-# Of one transport alone: on a stream a lost answer takes its session with it.
+# On a stream a lost answer takes its session with it.
 UNARY_ONLY = {"W-SEQ-RETRY"}
-STREAM_ONLY = {"W-LATE-DRAFT"}
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["unary", "stream"])

@@ -67,8 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Plays a strict worker to a server, or a strict server to a worker. Rules: "
         "docs/worker-contract.md. Exit status: 0 conformant, 1 not, 2 wrong use.",
     )
-    version = importlib.metadata.version("aerie-draft")
-    parser.add_argument("--version", action="version", version=f"aerie-conformance {version}")
+    parser.add_argument("--version", action="version", version=f"aerie-conformance {_version()}")
     parser.add_argument("--list", action="store_true", help="print all rules and end")
     modes = parser.add_subparsers(dest="mode", metavar="MODE")
     server = modes.add_parser("server", help="test a server")
@@ -98,6 +97,13 @@ def _parser() -> argparse.ArgumentParser:
         )
         mode.add_argument("--quiet", action="store_true", help="do not say what is being tried")
     return parser
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("aerie-draft")
+    except importlib.metadata.PackageNotFoundError:
+        return "of a source tree that is not installed"
 
 
 def _add_worker_flags(worker: argparse.ArgumentParser) -> None:
@@ -197,7 +203,10 @@ def _shape(options) -> DrafterShape:
 
 
 def _read_texts(path: pathlib.Path) -> tuple[list[int], ...]:
-    texts = json.loads(path.read_text())
+    try:
+        texts = json.loads(path.read_text())
+    except ValueError:
+        texts = None
     whole = isinstance(texts, list) and all(
         isinstance(text, list) and len(text) > 1 and all(isinstance(t, int) for t in text)
         for text in texts

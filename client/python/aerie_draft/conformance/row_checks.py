@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aerie_draft._proto import draft_pb2
+from aerie_draft.conformance.strict_session import StrictSession
 from aerie_draft.dtypes import DType, bf16_to_float
 
 # A history is named by at least so many tokens: position 0, which is never sent, differs between
@@ -27,6 +29,13 @@ def decode(data: bytes, dtype: int, width: int) -> np.ndarray:
     kind = DType(dtype)
     words = np.frombuffer(data, kind.storage).reshape(-1, width)
     return bf16_to_float(words) if kind is DType.BFLOAT16 else words.astype(np.float32)
+
+
+def decode_rows(request: draft_pb2.DraftRequest, session: StrictSession) -> np.ndarray:
+    """Those of a call whose byte count is right."""
+    manifest = session.manifest
+    width = len(manifest.captures) * manifest.hidden_size
+    return decode(request.hidden_states.data, manifest.dtype, width)
 
 
 class RowBook:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import grpc
 import numpy as np
 
 from aerie_draft._proto import draft_pb2
-from aerie_draft.conformance.probe import (
-    Broken,
-    CheckList,
-    Code,
-    Line,
-    NotSeen,
-    Probe,
-    Refused,
-    expect_same,
-)
+from aerie_draft.conformance.lines import Line, expect_same
+from aerie_draft.conformance.probe import CheckList, Code, NotSeen, Probe, Refused
 from aerie_draft.conformance.server_checks_open import expect
 
 CHECKS = CheckList()
 _MIB = 1 << 20
-# Field 1000, a varint 1: in no version of the contract.
-_UNKNOWN_FIELD = b"\xc0\x3e\x01"
 
 
-def _begun(probe: Probe, seed: int) -> Line:
-    line = probe.line(seed)
+def begun(probe: Probe, seed: int) -> Line:
+    line = Line(probe, seed)
     line.advance(8, probe.k)
     return line
 
@@ -65,7 +54,7 @@ def _bad(probe: Probe, line: Line) -> dict[str, tuple[draft_pb2.DraftRequest, st
 
 
 def _refuse_bad(probe: Probe, names: set[str]) -> list[Refused]:
-    line = _begun(probe, 11)
+    line = begun(probe, 11)
     refusals = []
     for what, (request, reason) in _bad(probe, line).items():
         if what in names:
@@ -93,7 +82,7 @@ def non_finite(probe: Probe) -> None:
 @CHECKS.add("S-VOCAB")
 def vocab(probe: Probe) -> None:
     _refuse_bad(probe, {"token id vocab_size", "token id -1"})
-    line = _begun(probe, 12)
+    line = begun(probe, 12)
     request = draft_pb2.CloseSessionRequest(
         session_id=line.id, final_token_ids=[probe.drafter.vocab_size]
     )
@@ -108,7 +97,7 @@ def k_range(probe: Probe) -> None:
 
 @CHECKS.add("S-BASE-AHEAD")
 def base_ahead(probe: Probe) -> None:
-    line = _begun(probe, 13)
+    line = begun(probe, 13)
     request = probe.request(line.id, 11, line.sample.tokens(11, 12), line.sample.rows(11, 12), 1)
     refused = probe.refused(
         "Draft", request, Code.FAILED_PRECONDITION, "base_length 11 of 8 rows", "BASE_LENGTH_AHEAD"
@@ -121,7 +110,7 @@ def base_ahead(probe: Probe) -> None:
 
 @CHECKS.add("S-REFUSAL-UNCHANGED")
 def unchanged(probe: Probe) -> None:
-    line, twin = _begun(probe, 14), _begun(probe, 14)
+    line, twin = begun(probe, 14), begun(probe, 14)
     cases = {what: request for what, (request, _) in _bad(probe, line).items()}
     cases["a gap"] = probe.request(line.id, 99, [1], line.sample.rows(0, 1), 1)
     rollback = probe.request(line.id, 2, [probe.drafter.vocab_size], line.sample.rows(0, 1), 1)
@@ -151,7 +140,7 @@ def unchanged(probe: Probe) -> None:
 
 @CHECKS.add("S-SESSION-UNKNOWN")
 def unknown(probe: Probe) -> None:
-    line = _begun(probe, 15)
+    line = begun(probe, 15)
     line.close()
     for name, what in (("no-such-session", "a session that never was"), (line.id, "a closed session")):
         request = probe.request(name, 0, [1], line.sample.rows(0, 1), 1)
@@ -162,52 +151,13 @@ def unknown(probe: Probe) -> None:
         )
 
 
-@CHECKS.add("S-SEQ-REPEAT")
-def seq_repeat(probe: Probe) -> None:
-    line, twin = _begun(probe, 16), _begun(probe, 16)
-    new = line.sample.tokens(8, 11)
-    request = probe.request(line.id, 8, new, line.sample.rows(8, 11), probe.k, seq=9)
-    first, again = probe.call("Draft", request), probe.call("Draft", request)
-    for name in ("tree", "length", "seq", "method", "no_draft_reason"):
-        expect(
-            getattr(first, name) == getattr(again, name),
-            f"a repeated call got another {name}", "the stored answer, whole",
-            "keep the answer of a session's last numbered call",
-        )
-    expect(
-        first.HasField("accepted") == again.HasField("accepted") and first.accepted == again.accepted,
-        "a repeated call got another `accepted`", "the stored answer, whole",
-        "judge a proposal once, and keep the answer",
-    )
-    twin.seq = 8
-    twin.advance(3, probe.k)
-    line.tokens, line.rows, line.length, line.seq = twin.tokens, twin.rows, 11, 9
-    remedy = "a repeated number commits and judges nothing"
-    expect_same(line.advance(2, probe.k), twin.advance(2, probe.k), "after a repeated call", remedy)
-    ours, theirs = line.close().acceptance, twin.close().acceptance
-    expect(
-        ours.num_spec_steps == theirs.num_spec_steps,
-        f"{ours.num_spec_steps} judged proposals with a repeated call",
-        f"{theirs.num_spec_steps}, as without", remedy,
-    )
-
-
-@CHECKS.add("S-SEQ-BEHIND")
-def seq_behind(probe: Probe) -> None:
-    line = _begun(probe, 17)
-    probe.draft(line.id, 8, line.sample.tokens(8, 9), line.sample.rows(8, 9), 1, seq=40)
-    late = probe.request(line.id, 9, line.sample.tokens(9, 10), line.sample.rows(9, 10), 1, seq=39)
-    probe.refused("Draft", late, Code.ABORTED, "seq 39 behind seq 40")
-    line.close()
-
-
 @CHECKS.add("S-ROWS-LIMIT")
 def rows_limit(probe: Probe) -> None:
     count = probe.limits.max_rows_per_call + 1
     size = count * (probe.width * probe.dtype.size + 5) + 4096
     if size > min(probe.limits.max_message_bytes, 128 * _MIB):
         raise NotSeen(f"{count} rows are {size} bytes, more than a message may have")
-    line = _begun(probe, 18)
+    line = begun(probe, 18)
     row = line.sample.rows(0, 1)
     request = probe.request(line.id, 8, [1] * count, row * count, 0)
     probe.refused("Draft", request, Code.INVALID_ARGUMENT, f"a call of {count} rows")
@@ -220,68 +170,8 @@ def message_limit(probe: Probe) -> None:
     limit = probe.limits.max_message_bytes
     if limit > 128 * _MIB:
         raise NotSeen(f"max_message_bytes is {limit}; a message above it is too much to try")
-    line = _begun(probe, 19)
+    line = begun(probe, 19)
     request = probe.request(line.id, 8, [1], b"\0" * limit, 1)
     probe.refused("Draft", request, Code.RESOURCE_EXHAUSTED, f"a message of {request.ByteSize()} bytes")
     line.advance(1, 1)
     line.close()
-
-
-@CHECKS.add("S-DEADLINE")
-def deadline(probe: Probe) -> None:
-    line, twin = _begun(probe, 20), _begun(probe, 20)
-    for timeout in (0.0003, 0.001, 0.003, 0.01):
-        at = line.length
-        request = probe.request(
-            line.id, at, line.sample.tokens(at, at + 2), line.sample.rows(at, at + 2), probe.k
-        )
-        try:
-            probe.call("Draft", request, timeout)
-        except Refused as refused:
-            if refused.code is not Code.DEADLINE_EXCEEDED:
-                raise Broken(
-                    f"a call with {timeout} s got {refused}", "an answer or DEADLINE_EXCEEDED",
-                    "tell a deadline that has passed as such",
-                ) from None
-        # Cancelled in flight, which the server may see before, during or after its work.
-        call = probe.stub.Draft.future(request, timeout=60)
-        call.cancel()
-        expect_same(
-            line.advance(2, probe.k), twin.advance(2, probe.k),
-            f"sent again after a deadline of {timeout} s and a cancel",
-            "commit a call's rows whole or not at all, and take them again from the same row",
-        )
-    line.close()
-    twin.close()
-
-
-@CHECKS.add("S-UNKNOWN-FIELDS")
-def unknown_fields(probe: Probe) -> None:
-    pb = draft_pb2
-
-    def raw(method, request, response):
-        call = probe.channel.unary_unary(
-            f"/aerie.v1.DraftService/{method}", response_deserializer=response.FromString
-        )
-        try:
-            return call(
-                request.SerializeToString() + _UNKNOWN_FIELD, timeout=60,
-                metadata=(("x-conformance", "an entry that nobody knows"),),
-            )
-        except grpc.RpcError as error:
-            raise Broken(
-                f"{method} with an unknown field got {error.code().name}: {error.details()}",
-                "the answer as without it", "ignore what a later contract may add",
-            ) from None
-
-    opened = raw("OpenSession", pb.OpenSessionRequest(manifest=probe.manifest()), pb.OpenSessionResponse)
-    twin = probe.line(21)
-    request = probe.request(
-        opened.session_id, 0, twin.sample.tokens(0, 5), twin.sample.rows(0, 5), probe.k
-    )
-    expect_same(
-        raw("Draft", request, pb.DraftResponse), twin.advance(5, probe.k),
-        "a call with an unknown field", "ignore what a later contract may add",
-    )
-    raw("CloseSession", pb.CloseSessionRequest(session_id=opened.session_id), pb.CloseSessionResponse)
-    twin.close()

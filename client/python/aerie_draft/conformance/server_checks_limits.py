@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from aerie_draft._proto import draft_pb2
-from aerie_draft.conformance.probe import Broken, CheckList, Code, NotSeen, Probe, Refused, expect_same
+from aerie_draft.conformance.lines import Line, expect_same
+from aerie_draft.conformance.probe import Broken, CheckList, Code, NotSeen, Probe, Refused
 from aerie_draft.conformance.server_checks_open import expect
 
 CHECKS = CheckList()
@@ -20,7 +21,7 @@ def context_limit(probe: Probe) -> None:
     most = probe.limits.max_context
     if most < 8:
         raise NotSeen(f"max_context is {most}, too few rows to come near it")
-    line = probe.line(71, start=most - 4)
+    line = Line(probe, 71, start=most - 4)
     whole = line.advance(3, probe.k)
     expect(
         len(whole.tree.token_ids) > 0 or whole.no_draft_reason == pb.NO_DRAFT_REASON_CONTEXT_LIMIT,
@@ -53,12 +54,12 @@ def evicted(probe: Probe) -> None:
     capacity = limits.kv_memory_bytes // limits.kv_bytes_per_row
     if capacity > _MOST_ROWS:
         raise NotSeen(f"draft KV holds {capacity} rows; {_MOST_ROWS} are the most that is filled")
-    idle = probe.line(72)
+    idle = Line(probe, 72)
     idle.advance(40, probe.k)
     crowd = []
     rows = 0
     while rows < 2 * capacity and len(crowd) + 2 < limits.max_sessions:
-        noise = probe.line(80 + len(crowd))
+        noise = Line(probe, 80 + len(crowd))
         crowd.append(noise)
         while noise.length < min(limits.max_context - 8, capacity // 2):
             count = min(256, limits.max_rows_per_call, capacity // 4)
@@ -81,7 +82,7 @@ def evicted(probe: Probe) -> None:
     again = probe.draft(
         idle.id, row, idle.sample.tokens(row, at + 2), idle.sample.rows(row, at + 2), probe.k, 90
     )
-    twin = probe.line(72)
+    twin = Line(probe, 72)
     expect_same(
         again, twin.advance(at + 2, probe.k), "a session whose rows were evicted and sent again",
         "take the rows again, from the row that was named",
@@ -123,7 +124,7 @@ def lease(probe: Probe) -> None:
     seconds = told.seconds + told.nanos * 1e-9
     if seconds > _LONGEST_LEASE:
         raise NotSeen(f"the lease is {seconds:g} s; {_LONGEST_LEASE:g} are the most to wait for")
-    line = probe.line(73)
+    line = Line(probe, 73)
     line.advance(3, 1)
     for _ in range(3):
         # A call begins the lease anew, so each time counts for itself.

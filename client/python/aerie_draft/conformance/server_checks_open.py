@@ -5,14 +5,8 @@ from __future__ import annotations
 import math
 
 from aerie_draft._proto import draft_pb2
-from aerie_draft.conformance.probe import (
-    Broken,
-    CheckList,
-    Code,
-    Probe,
-    Refused,
-    expect_same,
-)
+from aerie_draft.conformance.lines import Line, expect_same
+from aerie_draft.conformance.probe import Broken, CheckList, Code, Probe, Refused
 
 CHECKS = CheckList()
 
@@ -163,7 +157,7 @@ def options(probe: Probe) -> None:
     for what, fields in cases.items():
         request = pb.OpenSessionRequest(manifest=probe.manifest(), options=pb.SessionOptions(**fields))
         probe.refused("OpenSession", request, Code.INVALID_ARGUMENT, f"options with {what}")
-    line = probe.line(1)
+    line = Line(probe, 1)
     line.advance(4, 0)
     both = pb.OpenSessionRequest(
         manifest=probe.manifest(), fork=pb.Fork(session_id=line.id, length=2), start=2
@@ -175,10 +169,10 @@ def options(probe: Probe) -> None:
 @CHECKS.add("S-FORK")
 def fork(probe: Probe) -> None:
     pb = draft_pb2
-    line = probe.line(2)
+    line = Line(probe, 2)
     line.advance(10, probe.k)
     part = pb.Fork(session_id=line.id, length=6)
-    forked = probe.line(3, fork=part)
+    forked = Line(probe, 3, fork=part)
     expect(
         forked.length == 6, f"length {forked.length} of a fork of 6 rows", "6",
         "tell the rows that the session begins with",
@@ -207,7 +201,7 @@ def fork(probe: Probe) -> None:
 @CHECKS.add("S-START")
 def start(probe: Probe) -> None:
     at = min(100, probe.limits.max_context // 2)
-    line = probe.line(4, start=at)
+    line = Line(probe, 4, start=at)
     expect(line.length == at, f"length {line.length} of a session with start {at}", str(at), "tell it")
     answer = line.advance(5, probe.k)
     expect(
@@ -217,4 +211,15 @@ def start(probe: Probe) -> None:
     )
     request = probe.request(line.id, at - 1, [1], line.sample.rows(0, 1), 0)
     probe.refused("Draft", request, Code.INVALID_ARGUMENT, "a row before the start")
+    line.close()
+
+
+@CHECKS.add("S-STATELESS")
+def stateless(probe: Probe) -> None:
+    line = Line(probe, 44)
+    kept = line.advance(7, probe.k)
+    once = probe.draft("", 0, line.tokens, line.rows, probe.k)
+    expect_same(once, kept, "a call with a manifest", "draft as a session would")
+    request = probe.request("", 1, line.tokens, line.rows, probe.k)
+    probe.refused("Draft", request, Code.INVALID_ARGUMENT, "base_length 1 without a session")
     line.close()

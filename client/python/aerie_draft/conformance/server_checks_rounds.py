@@ -6,30 +6,22 @@ import math
 import threading
 
 from aerie_draft._proto import draft_pb2
-from aerie_draft.conformance.probe import (
-    Broken,
-    CheckList,
-    Code,
-    Line,
-    NotSeen,
-    Probe,
-    Refused,
-    expect_same,
-)
+from aerie_draft.conformance.lines import Line, Sample, expect_same
+from aerie_draft.conformance.probe import Broken, CheckList, Code, NotSeen, Probe, Refused
 from aerie_draft.conformance.server_checks_open import expect
 
 CHECKS = CheckList()
 pb = draft_pb2
 
 
-def _depths(tree: pb.DraftTree) -> list[int]:
+def depths_of(tree: pb.DraftTree) -> list[int]:
     depths: list[int] = []
     for parent in tree.parents:
         depths.append(1 if parent == 0 else depths[parent - 1] + 1)
     return depths
 
 
-def _check_tree(probe: Probe, answer: pb.DraftResponse, k: int, what: str) -> None:
+def check_tree(probe: Probe, answer: pb.DraftResponse, k: int, what: str) -> None:
     """What holds of every proposal."""
     tree, remedy = answer.tree, "see DraftTree in the contract"
     count = len(tree.token_ids)
@@ -48,7 +40,7 @@ def _check_tree(probe: Probe, answer: pb.DraftResponse, k: int, what: str) -> No
             f"0..{probe.drafter.vocab_size - 1}, target ids", "map draft ids to target ids",
         )
         expect(parent <= i, f"{what}: parents[{i}] is {parent}", f"at most {i}", remedy)
-    places = [answer.length + depth for depth in _depths(tree)]
+    places = [answer.length + depth for depth in depths_of(tree)]
     expect(
         list(tree.positions) == places, f"{what}: positions {list(tree.positions)}", f"{places}",
         "count from the newest token, which is at position `length`",
@@ -63,10 +55,10 @@ def _check_tree(probe: Probe, answer: pb.DraftResponse, k: int, what: str) -> No
 
 @CHECKS.add("S-PROPOSAL")
 def proposal(probe: Probe) -> None:
-    line = probe.line(31)
+    line = Line(probe, 31)
     for k in sorted({1, probe.k, probe.limits.max_k}):
         answer = line.advance(3, k)
-        _check_tree(probe, answer, k, f"k {k}")
+        check_tree(probe, answer, k, f"k {k}")
         tree = answer.tree
         expect(
             len(tree.token_ids) == k and list(tree.parents) == list(range(k)),
@@ -79,7 +71,7 @@ def proposal(probe: Probe) -> None:
 
 @CHECKS.add("S-K-ZERO")
 def k_zero(probe: Probe) -> None:
-    line = probe.line(32)
+    line = Line(probe, 32)
     answer = line.advance(5, 0)
     expect(
         not answer.tree.token_ids
@@ -95,7 +87,7 @@ def k_zero(probe: Probe) -> None:
 def max_k(probe: Probe) -> None:
     if probe.limits.max_k < 2:
         raise NotSeen("the server's max_k is 1")
-    line = probe.line(33, options=pb.SessionOptions(max_k=1))
+    line = Line(probe, 33, options=pb.SessionOptions(max_k=1))
     expect(line.options.max_k == 1, f"options.max_k {line.options.max_k}", "1, as asked", "keep it")
     line.advance(3, 1)
     request = probe.request(line.id, 3, [1], line.sample.rows(3, 4), 2)
@@ -125,14 +117,14 @@ def _ladder(line: Line, k: int, rounds: int) -> list[int]:
 
 @CHECKS.add("S-ACCEPTED")
 def accepted(probe: Probe) -> None:
-    line = probe.line(34)
+    line = Line(probe, 34)
     first = line.advance(4, probe.k)
     expect(
         not first.HasField("accepted"), f"accepted {first.accepted} without a proposal before",
         "unset", "judge proposals only",
     )
     line.close()
-    line = probe.line(35)
+    line = Line(probe, 35)
     _ladder(line, probe.k, probe.k + 2)
     # What the worker says is its own matter.
     at = line.length
@@ -148,7 +140,7 @@ def accepted(probe: Probe) -> None:
 
 @CHECKS.add("S-CLOSE")
 def close(probe: Probe) -> None:
-    line = probe.line(36)
+    line = Line(probe, 36)
     counts = _ladder(line, probe.k, probe.k + 1)
     last = line.advance(1, probe.k)
     counts.append(0)  # of the proposal before, whose first token the sample does not have
@@ -180,7 +172,7 @@ def close(probe: Probe) -> None:
 @CHECKS.add("S-ROLLBACK")
 def rollback(probe: Probe) -> None:
     for keep in (6, 9, 1):
-        line, other = probe.line(37 + keep), probe.sample(90 + keep)
+        line, other = Line(probe, 37 + keep), Sample(probe, 90 + keep)
         line.advance(12, probe.k)
         tokens, rows = other.tokens(keep, keep + 4), other.rows(keep, keep + 4)
         answer = probe.draft(line.id, keep, tokens, rows, probe.k, line.seq + 1)
@@ -201,7 +193,7 @@ def rollback(probe: Probe) -> None:
 @CHECKS.add("S-REPLAY")
 def replay(probe: Probe) -> None:
     for seed in (41, 42):
-        line = probe.line(seed)
+        line = Line(probe, seed)
         try:
             _ladder(line, probe.k, 2 * probe.k)
         except Broken as broken:
@@ -218,7 +210,7 @@ def isolation(probe: Probe) -> None:
     def play(line: Line):
         return [line.advance(count, probe.k) for count in (9, 1, 2, 1, 3, 1)]
 
-    quiet = probe.line(43)
+    quiet = Line(probe, 43)
     expected = play(quiet)
     quiet.close()
     stop = threading.Event()
@@ -226,7 +218,7 @@ def isolation(probe: Probe) -> None:
     def disturb(seed: int) -> None:
         while not stop.is_set():
             try:
-                noise = probe.line(seed)
+                noise = Line(probe, seed)
                 noise.advance(17, probe.k)
                 bad = probe.request(noise.id, 17, [1], b"\0", 1)
                 try:
@@ -243,7 +235,7 @@ def isolation(probe: Probe) -> None:
         thread.start()
     try:
         for _ in range(2):
-            line = probe.line(43)
+            line = Line(probe, 43)
             for number, (ours, theirs) in enumerate(zip(play(line), expected), 1):
                 expect_same(
                     ours, theirs, f"round {number} beside other sessions",
@@ -254,108 +246,3 @@ def isolation(probe: Probe) -> None:
         stop.set()
         for thread in crowd:
             thread.join()
-
-
-@CHECKS.add("S-STATELESS")
-def stateless(probe: Probe) -> None:
-    line = probe.line(44)
-    kept = line.advance(7, probe.k)
-    once = probe.draft("", 0, line.tokens, line.rows, probe.k)
-    expect_same(once, kept, "a call with a manifest", "draft as a session would")
-    request = probe.request("", 1, line.tokens, line.rows, probe.k)
-    probe.refused("Draft", request, Code.INVALID_ARGUMENT, "base_length 1 without a session")
-    line.close()
-
-
-@CHECKS.add("S-TREE")
-def tree(probe: Probe) -> None:
-    if probe.limits.max_k < 4:
-        raise NotSeen(f"the server's max_k is {probe.limits.max_k}, too few for a tree")
-    shape = pb.TreeShape(depth=3, top_k=2, total_tokens=min(6, probe.limits.max_k))
-    extras = pb.TreeExtras(ancestor_mask=True, links=True)
-    line = probe.line(45, options=pb.SessionOptions(tree=shape, extras=extras))
-    expect(line.options.tree == shape, f"tree {line.options.tree}", f"{shape}", "tell what is in force")
-    answer = line.advance(6, shape.total_tokens)
-    _check_tree(probe, answer, shape.total_tokens, "a tree")
-    made = answer.tree
-    parents = list(made.parents)
-    children = [parents.count(node) for node in range(len(parents) + 1)]
-    expect(
-        max(_depths(made)) <= shape.depth and max(children) <= shape.top_k,
-        f"{max(_depths(made))} levels, up to {max(children)} children",
-        f"{shape.depth} and {shape.top_k} at most", "keep to the shape",
-    )
-    nodes = len(parents) + 1
-    sees = [1]
-    for node, parent in enumerate(parents, 1):
-        sees.append(sees[parent] | 1 << node)
-    mask = b"".join(row.to_bytes((nodes + 7) // 8, "little") for row in sees)
-    expect(
-        made.ancestor_mask == mask, f"ancestor_mask {made.ancestor_mask.hex()}", mask.hex(),
-        "set bit b of row a when b is a or an ancestor of a, lowest bit first",
-    )
-    first = [parents.index(node) + 1 if node in parents else -1 for node in range(nodes)]
-    expect(
-        list(made.first_child) == first, f"first_child {list(made.first_child)}", f"{first}",
-        "number nodes from the root, which is 0",
-    )
-    following = [
-        next((n for n in range(node + 1, nodes) if node and parents[n - 1] == parents[node - 1]), -1)
-        for node in range(nodes)
-    ]
-    expect(
-        list(made.next_sibling) == following, f"next_sibling {list(made.next_sibling)}",
-        f"{following}", "number nodes from the root, which is 0",
-    )
-    # The newest node's path, so that a server that judges in order of tokens finds another count.
-    path, node = [], nodes - 1
-    while node:
-        path.insert(0, made.token_ids[node - 1])
-        node = parents[node - 1]
-    wrong = (path[-1] + 1) % probe.drafter.vocab_size
-    told = line.advance(0, 1, [*path, wrong])
-    least = len(path)
-    expect(
-        least <= told.accepted <= shape.depth, f"accepted {told.accepted} of a path of {least}",
-        str(least), "follow the tokens from the root",
-    )
-    line.close()
-
-
-@CHECKS.add("S-SAMPLING")
-def sampling(probe: Probe) -> None:
-    asked = pb.Sampling(temperature=1.0, top_m=8, seed=5, proposal_probs=pb.PROPOSAL_PROBS_TOP_M)
-    lines = [probe.line(46, options=pb.SessionOptions(sampling=asked)) for _ in range(2)]
-    answers = [line.advance(6, probe.k) for line in lines]
-    _check_tree(probe, answers[0], probe.k, "a sampled chain")
-    made, remedy = answers[0].tree, "return the q that tokens were drawn from"
-    by_node = {d.node: d for d in made.distributions}
-    for i, (token, parent) in enumerate(zip(made.token_ids, made.parents)):
-        drawn_from = by_node.get(parent)
-        if drawn_from is None:
-            raise Broken(f"no distribution of node {parent}", "one, as it has a child", remedy)
-        probs = dict(zip(drawn_from.token_ids, drawn_from.probs))
-        expect(
-            abs(sum(probs.values()) - 1) <= 1e-3 and len(probs) <= 8 and token in probs,
-            f"q of node {parent}: {probs}, from which {token} was drawn",
-            "at most top_m tokens that sum to 1, the drawn one among them", remedy,
-        )
-        expect(
-            len(made.chosen_probs) > i and abs(made.chosen_probs[i] - probs[token]) <= 1e-3,
-            f"chosen_probs {list(made.chosen_probs)} with {probs[token]} in q of token {i + 1}",
-            "q of each token", remedy,
-        )
-    expect_same(
-        answers[0], answers[1], "two sessions of one seed", "let a draw depend on seed and place"
-    )
-    for line in lines:
-        line.close()
-    if max(max(d.probs) for d in made.distributions) > 0.9:
-        return
-    others = set()
-    for seed in range(8):
-        again = pb.Sampling(temperature=1.0, top_m=8, seed=100 + seed)
-        line = probe.line(46, options=pb.SessionOptions(sampling=again))
-        others.add(tuple(line.advance(6, probe.k).tree.token_ids))
-        line.close()
-    expect(len(others) > 1, "one draft for eight seeds", "draws that depend on the seed", "use it")

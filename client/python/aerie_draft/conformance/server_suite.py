@@ -8,12 +8,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+import grpc
+
 from aerie_draft.conformance import (
     server_checks_calls,
     server_checks_limits,
     server_checks_open,
+    server_checks_repeats,
     server_checks_rounds,
     server_checks_stream,
+    server_checks_trees,
 )
 from aerie_draft.conformance.probe import Broken, NotSeen, Probe, Refused
 from aerie_draft.conformance.report import Evidence, Report
@@ -24,7 +28,9 @@ CHECKS = tuple(
     for module in (
         server_checks_open,
         server_checks_rounds,
+        server_checks_trees,
         server_checks_calls,
+        server_checks_repeats,
         server_checks_stream,
         server_checks_limits,
     )
@@ -77,6 +83,16 @@ def _run(check, probe: Probe, evidence: Evidence, settings: ServerSettings) -> N
         evidence.violated(
             rule, rule, f"a call that is right was refused: {refused}", "it to be served",
             "see the server's log",
+        )
+    except grpc.RpcError as error:
+        evidence.violated(
+            rule, rule, f"a call ended with {error.code().name}: {error.details()}",
+            "an answer", "see the server's log",
+        )
+    except Exception as error:  # Whatever a server sends must not end the tool.
+        evidence.violated(
+            rule, rule, f"an answer that cannot be read: {type(error).__name__}: {error}",
+            "one as the contract describes it", "compare it with the contract",
         )
     else:
         evidence.saw(rule)

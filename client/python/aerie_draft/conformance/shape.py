@@ -30,6 +30,25 @@ class DrafterShape:
         ]
         return places.index(min(places))
 
+    def info(self, limits: draft_pb2.Limits) -> draft_pb2.GetServerInfoResponse:
+        """What a server with such a drafter tells."""
+        response = draft_pb2.GetServerInfoResponse(
+            protocol_version=1, dtypes=[1, 2, 3], transports=[1], limits=limits
+        )
+        response.build.version = "conformance"
+        drafter = response.drafters.add(
+            name="conformance",
+            version="script",
+            target_num_layers=self.num_layers,
+            target_hidden_size=self.hidden_size,
+            vocab_size=self.vocab_size,
+            draft_vocab_size=self.vocab_size,
+            hidden_size=self.hidden_size,
+        )
+        for capture in self.captures:
+            drafter.captures.add(kind=capture.kind.value, boundary=capture.boundary)
+        return response
+
     def differences(self, manifest: draft_pb2.Manifest) -> list[draft_pb2.FieldMismatch]:
         """Field by field, as a server tells a worker."""
         pairs = {

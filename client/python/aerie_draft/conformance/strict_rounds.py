@@ -6,13 +6,13 @@ It knows the worker's text, so it knows beforehand how many tokens of a proposal
 from __future__ import annotations
 
 from aerie_draft._proto import draft_pb2
-from aerie_draft.conformance.call_checks import CallChecks
 from aerie_draft.conformance.proposals import fill_tree, plan, wanted_right
 from aerie_draft.conformance.report import Evidence
 from aerie_draft.conformance.row_checks import Pairing, decode
 from aerie_draft.conformance.scenarios import Scenario
 from aerie_draft.conformance.shape import DrafterShape
 from aerie_draft.conformance.strict_session import StrictSession
+from aerie_draft.conformance.text_checks import TextChecks
 from aerie_draft.conformance.texts import Texts
 
 UNKNOWN_ENUM = 99  # in no enum of the contract
@@ -21,7 +21,7 @@ UNKNOWN_ENUM = 99  # in no enum of the contract
 class Rounds:
     """The strict server's lock guards it."""
 
-    def __init__(self, shape: DrafterShape, evidence: Evidence, texts: Texts, checks: CallChecks):
+    def __init__(self, shape: DrafterShape, evidence: Evidence, texts: Texts, checks: TextChecks):
         self._shape = shape
         self._evidence = evidence
         self._texts = texts

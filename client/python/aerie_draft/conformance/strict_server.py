@@ -8,8 +8,6 @@ from __future__ import annotations
 import itertools
 import threading
 
-import grpc
-
 from aerie_draft._proto import draft_pb2
 from aerie_draft.conformance.call_checks import CallChecks
 from aerie_draft.conformance.faults import FaultScript, unknown_session
@@ -20,10 +18,10 @@ from aerie_draft.conformance.shape import DrafterShape
 from aerie_draft.conformance.strict_rounds import UNKNOWN_ENUM, Rounds
 from aerie_draft.conformance.strict_session import (
     BrokenConnection,
-    Refusal,
     StrictSession,
     fingerprint,
 )
+from aerie_draft.conformance.text_checks import TextChecks
 from aerie_draft.conformance.texts import Texts
 from aerie_draft.values import common_prefix
 
@@ -48,8 +46,9 @@ class StrictService:
             max_sessions=64, max_context=1 << 20,
         )
         self.limits.session_lease.seconds = 600
-        self._checks = CallChecks(shape, self.limits, evidence, texts, row_tolerance)
-        self._rounds = Rounds(shape, evidence, texts, self._checks)
+        self._checks = CallChecks(shape, self.limits, evidence)
+        self._texts = TextChecks(shape, evidence, texts, row_tolerance)
+        self._rounds = Rounds(shape, evidence, texts, self._texts)
         self._script = FaultScript(evidence, comeback)
         self.begin(PLAIN)
 
@@ -61,8 +60,8 @@ class StrictService:
         with self._lock:
             self.scenario = scenario
             self.limits.max_rows_per_call = scenario.rows_per_call or _USUAL_ROWS
-            self._checks.where = scenario.name
-            self._checks.learning = scenario is PLAIN
+            self._checks.where = self._texts.where = scenario.name
+            self._texts.learning = scenario is PLAIN
             self._rounds.begin(scenario)
             self._script.begin(scenario)
             self._sessions: dict[str, StrictSession] = {}
@@ -76,7 +75,7 @@ class StrictService:
         with self._lock:
             died = failed or Fault.DIE in self.scenario.faults.values()
             for session in self._sessions.values():
-                if self._checks.learning:
+                if self._texts.learning:
                     self._rounds.learn(session, session.tokens)
                 if session.calls and not died:
                     self._violated(
@@ -98,28 +97,13 @@ class StrictService:
                 if session is None:
                     continue
                 self._evidence.saw("W-CLOSE")
-                if self._checks.learning:
+                if self._texts.learning:
                     self._rounds.learn(session, session.tokens)
                 self._gone.add(name)
 
     def server_info(self) -> draft_pb2.GetServerInfoResponse:
         with self._lock:
-            shape = self._shape
-            response = draft_pb2.GetServerInfoResponse(
-                protocol_version=1, dtypes=[1, 2, 3], transports=[1], limits=self.limits
-            )
-            response.build.version = "conformance"
-            drafter = response.drafters.add(
-                name="conformance",
-                version="script",
-                target_num_layers=shape.num_layers,
-                target_hidden_size=shape.hidden_size,
-                vocab_size=shape.vocab_size,
-                draft_vocab_size=shape.vocab_size,
-                hidden_size=shape.hidden_size,
-            )
-            for capture in shape.captures:
-                drafter.captures.add(kind=capture.kind.value, boundary=capture.boundary)
+            response = self._shape.info(self.limits)
             if self.scenario.newer:
                 response.dtypes.append(UNKNOWN_ENUM)
                 response.transports.append(UNKNOWN_ENUM)
@@ -154,7 +138,7 @@ class StrictService:
             full = session.tokens + list(request.final_token_ids)
             self._rounds.final_tokens(session, full)
             self._rounds.judge(session, full, None)
-            if self._checks.learning:
+            if self._texts.learning:
                 self._rounds.learn(session, full)
             del self._sessions[session.id]
             self._closed.add(session.id)
@@ -176,13 +160,13 @@ class StrictService:
                 self._evidence.saw("W-SEQ")
                 if session.seq == request.seq:
                     return self._repeat(session, request), False
-                self._check_order(session, request)
+                self._checks.order(request, session)
             self._checks.shape(request, session)
             if session.full:
                 return self._past_context(session, request), False
             resent = session.resend_from is not None
             if not session.calls:
-                self._check_beginning(session, request)
+                self._checks.beginning(request, session, bool(self._lost))
             self._checks.base(request, session)
             fault = self._script.take(session) if request.k else None
             if fault is Fault.FORGET:
@@ -202,27 +186,6 @@ class StrictService:
     def _violated(self, rule: str, seen: str, expected: str, remedy: str) -> None:
         self._evidence.violated(rule, self.scenario.name, seen, expected, remedy)
 
-    def _check_order(self, session: StrictSession, request) -> None:
-        if request.seq > session.seq:
-            return
-        self._violated(
-            "W-SEQ", f"seq {request.seq} behind seq {session.seq}", "growing numbers",
-            "number the calls of a session one after the other",
-        )
-        raise Refusal(grpc.StatusCode.ABORTED, "SEQ_BEHIND", f"seq {request.seq} was overtaken")
-
-    def _check_beginning(self, session: StrictSession, request) -> None:
-        """A new session holds nothing, also when it stands for one that was lost."""
-        if self._lost:
-            self._evidence.saw("W-SESSION-LOST")
-        if request.base_length > session.length:
-            self._violated(
-                "W-SESSION-LOST" if self._lost else "W-BASE",
-                f"a new session of {session.length} rows whose first call begins at row "
-                f"{request.base_length}", f"base_length {session.length}",
-                "send a new session all rows, or open it with `start`",
-            )
-
     def _repeat(self, session: StrictSession, request) -> draft_pb2.DraftResponse:
         self._evidence.saw("W-SEQ-RETRY")
         if fingerprint(request) != session.stored_call:
@@ -239,8 +202,8 @@ class StrictService:
     def _serve(self, session: StrictSession, request, resent: bool, fault: Fault | None):
         base, new = request.base_length, list(request.token_ids)
         session.calls += 1
-        self._checks.text(session, base, new, resent)
-        self._checks.rows(request, session, base)
+        self._texts.text(session, base, new, resent)
+        self._texts.rows(request, session, base)
         full = session.tokens_before(base) + new
         if session.planned is not None:
             stood_on = session.tokens[: session.planned.at - session.start]
@@ -257,7 +220,7 @@ class StrictService:
         session.commit(base, new, request.hidden_states.data)
         response.length = session.length
         self._rounds.propose(session, request.k, response, after_hold)
-        if session.id == "" and self._checks.learning:
+        if session.id == "" and self._texts.learning:
             self._rounds.learn(session, session.tokens)
         self._from_newer(response)
         session.store(request, response)

@@ -1,0 +1,42 @@
+"""The ways in which the raw worker can be wrong, and which rules have to find them."""
+
+# Bug -> the rules that must find it, then those that may find it too.
+BUGS = {
+    "layer_ids_for_boundaries": ({"W-MANIFEST"}, set()),
+    "whole_prompt_in_one_call": ({"W-CHUNK"}, {"W-SHORT-DRAFT", "W-FAIL-OPEN"}),
+    "k_above_the_limit": ({"W-K"}, {"W-VERIFY"}),
+    "one_capture_missing": ({"W-ROW-BYTES"}, set()),
+    "nan_in_a_row": ({"W-FINITE"}, set()),
+    "padding_ids": ({"W-VOCAB"}, set()),
+    "length_counts_tokens": ({"W-BASE"}, {"W-RESEND-FROM", "W-SESSION-LOST"}),
+    "builds_on_unanswered_rows": ({"W-BASE"}, {"W-FINAL-TOKENS"}),
+    "row_with_its_own_token": ({"W-PAIRING"}, set()),
+    "states_one_ahead": ({"W-PAIRING"}, set()),
+    "rejected_rows_kept": ({"W-REJECTED-DROPPED"}, {"W-FINAL-TOKENS"}),
+    "rejected_tokens_in_kv": ({"W-ROWS-SAME"}, set()),
+    "rows_of_the_wrong_node": ({"W-ROWS-SAME"}, set()),
+    "bonus_token_left_out": ({"W-ROWS-COMMITTED"}, {"W-FINAL-TOKENS"}),
+    "verifies_one_off": ({"W-VERIFY"}, {"W-ACCEPTED"}),
+    "wants_whole_drafts": ({"W-SHORT-DRAFT"}, set()),
+    "counts_the_bonus": ({"W-ACCEPTED"}, set()),
+    "numbers_fall": ({"W-SEQ"}, {"W-FAIL-OPEN", "W-VERIFY", "W-COMES-BACK"}),
+    "number_reused": ({"W-SEQ-RETRY"}, {"W-ACCEPTED"}),
+    "resends_the_newest_only": ({"W-RESEND-FROM"}, set()),
+    "resends_too_late": ({"W-RESEND-FROM"}, {"W-FAIL-OPEN"}),
+    "calls_a_lost_session": ({"W-SESSION-LOST"}, {"W-COMES-BACK"}),
+    "new_session_without_old_rows": ({"W-SESSION-LOST"}, {"W-RESEND-FROM", "W-FAIL-OPEN"}),
+    "stops_when_refused": ({"W-FAIL-OPEN"}, {"W-NEWER-SERVER"}),
+    "never_asks_again": ({"W-COMES-BACK"}, set()),
+    "asks_at_once": ({"W-RETRY-AFTER"}, set()),
+    "no_deadline": ({"W-DEADLINE"}, set()),
+    "takes_any_answer": ({"W-LATE-DRAFT"}, {"W-VERIFY", "W-ACCEPTED", "W-FINAL-TOKENS"}),
+    "fails_past_the_context": ({"W-CONTEXT-LIMIT"}, set()),
+    "fails_on_new_reasons": ({"W-NEWER-SERVER"}, set()),
+    "never_closes": ({"W-CLOSE"}, set()),
+    "calls_after_the_close": ({"W-CLOSE"}, set()),
+    "no_final_tokens": ({"W-FINAL-TOKENS"}, set()),
+    "takes_unverified_tokens": ({"W-OUTPUT"}, {
+        "W-ROWS-COMMITTED", "W-REJECTED-DROPPED", "W-ROWS-SAME", "W-FINAL-TOKENS", "W-ACCEPTED",
+    }),
+}
+ON_STREAM = {"takes_any_answer"}
