@@ -30,7 +30,7 @@ def run_raw(bug="", stream=False, tokens=60, **worker):
 
 
 def check(run, shape=SHAPE, rules=None, **settings):
-    settings = {"same_output": True, "settle": 0.2, "comeback": 0.0, **settings}
+    settings = {"same_output": True, **settings}
     if rules is not None:
         settings["rules"] = frozenset(rules)
     return check_worker(run, shape, WorkerSettings(**settings), subject="test")

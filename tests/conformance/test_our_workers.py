@@ -14,6 +14,7 @@ from conftest import check
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRANSPORTS = ("unary", "stream")
+LONG = os.environ.get("AERIE_CONFORMANCE_LONG") == "1"
 # Nothing repeats a call over a stream that broke.
 UNARY_ONLY = {"W-SEQ-RETRY"}
 
@@ -52,6 +53,8 @@ def test_drafted_sequences_keep_every_rule(how, transport, whole_text):
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("tree", [False, True], ids=["chains", "trees"])
 def test_the_transformers_worker_keeps_every_rule(tree, transport):
+    if not LONG and tree == (transport == "unary"):
+        pytest.skip("AERIE_CONFORMANCE_LONG is not 1: chains go unary and trees on a stream")
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
     import hugging_face_worker
@@ -78,3 +81,31 @@ def test_the_cpp_worker_keeps_every_rule(transport, whole_text):
     run = run_command([program, "--address", "{address}", "--transport", transport], timeout=120)
     shape = DrafterShape(6, 8, 61, aerie_draft.captures_at((1, 4)))
     expect_all_kept(check(run, shape), transport)
+
+
+@pytest.mark.skipif(not LONG, reason="AERIE_CONFORMANCE_LONG is not 1: takes minutes")
+@pytest.mark.parametrize("tree", [False, True], ids=["chains", "trees"])
+def test_the_transformers_worker_keeps_every_rule_with_a_real_target(tree):
+    """Pairing is judged by the states alone, which needs those of a trained target."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    import hugging_face_worker
+
+    torch.set_num_threads(1)
+    target = os.environ["AERIE_TARGET"]
+    model = transformers.AutoModelForCausalLM.from_pretrained(target, dtype=torch.float32).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(target)
+    prompt = tokenizer("Once upon a time a king and a queen lived in a castle by the sea, and the king"
+                       " and the queen had a daughter. The daughter")["input_ids"]
+
+    def run(address, scenario):
+        return survived(
+            lambda: hugging_face_worker.generate(
+                model, address, 80, tree=tree, transport="unary", prompt=prompt, timeout=5.0
+            )
+        )
+
+    shape = hugging_face_worker.shape_of(model, (2, 15, 27))
+    report = check(run, shape)
+    print(report.text())
+    expect_all_kept(report, "unary")

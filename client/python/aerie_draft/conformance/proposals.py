@@ -21,7 +21,7 @@ class Planned:
     parents: list[int]
     right: int  # levels whose right token is in it
     delivered: bool = True  # the worker got it, as far as the server can know
-    after_hold: bool = False  # asked for by the call behind one that was held back
+    after_hold: bool = False  # made after an answer had been held back
 
     @property
     def levels(self) -> list[int]:

@@ -31,20 +31,33 @@ class Rounds:
     def begin(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._proposals = 0
-        self._kept = self._not_kept = 0  # proposals that began with right tokens
+        # Proposals that began with right tokens: whether these were kept. One that was not may
+        # have come too late for its worker, so that the many decide.
+        self._kept = [0, 0]
+        self._kept_after_hold = [0, 0]
 
     def end(self) -> None:
-        if self._scenario.name == "drafts" and self._not_kept > self._kept:
-            self._evidence.violated(
-                "W-VERIFY", self._scenario.name,
-                f"{self._not_kept} of {self._kept + self._not_kept} proposals began with tokens of "
-                "the worker's own text that it did not keep", "them to be kept",
+        for rule, (missed, kept), expected, remedy in (
+            (
+                "W-VERIFY", self._kept, "them to be kept",
                 "verify draft token i against the target's choice behind draft token i - 1, the "
                 "first one behind the newest token",
-            )
+            ),
+            (
+                "W-LATE-DRAFT", self._kept_after_hold,
+                "them to be kept: the late answer belongs to no call that still waits",
+                "match answers by id, and drop those nobody waits for",
+            ),
+        ):
+            if missed > kept:
+                self._evidence.violated(
+                    rule, self._scenario.name,
+                    f"{missed} of {kept + missed} proposals began with tokens of the worker's own "
+                    "text that it did not keep", expected, remedy,
+                )
 
-    def propose(self, session: StrictSession, k: int, response, after_hold: bool) -> None:
-        """Fills `response`. `after_hold`: an answer of this session was held back before."""
+    def propose(self, session: StrictSession, k: int, response: draft_pb2.DraftResponse) -> None:
+        """Fills `response`."""
         if not k:
             response.no_draft_reason = draft_pb2.NO_DRAFT_REASON_NOT_ASKED
             return
@@ -61,7 +74,7 @@ class Rounds:
         rest = self._texts.continuation(session.tokens, session.start)
         tree = session.options.tree if session.options.HasField("tree") else None
         planned = plan(session.length, rest, count, right, self._shape.vocab_size, tree)
-        planned.after_hold = after_hold
+        planned.after_hold = session.held_back
         fill_tree(planned, session.options, response)
         if len(planned.tokens) < k and tree is None:
             response.no_draft_reason = draft_pb2.NO_DRAFT_REASON_DEADLINE
@@ -90,17 +103,10 @@ class Rounds:
         whole = kept >= planned.right
         if self._scenario.name == "drafts":
             self._evidence.saw("W-VERIFY")
-            self._kept, self._not_kept = self._kept + whole, self._not_kept + (not whole)
+            self._kept[whole] += 1
         if planned.after_hold:
             self._evidence.saw("W-LATE-DRAFT")
-            if not whole:
-                self._evidence.violated(
-                    "W-LATE-DRAFT", self._scenario.name,
-                    f"{kept} of {planned.right} right tokens were kept of the proposal behind one "
-                    "that came late",
-                    "all of them: the late answer belongs to no call that still waits",
-                    "match answers by id, and drop those nobody waits for",
-                )
+            self._kept_after_hold[whole] += 1
         return kept
 
     def final_tokens(self, session: StrictSession, full: list[int]) -> None:

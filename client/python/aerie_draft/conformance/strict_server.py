@@ -181,7 +181,6 @@ class StrictService:
             session = self._sessions.get(name)
             if session is not None:
                 session.answered()
-                session.held_back = False
 
     def _violated(self, rule: str, seen: str, expected: str, remedy: str) -> None:
         self._evidence.violated(rule, self.scenario.name, seen, expected, remedy)
@@ -209,7 +208,6 @@ class StrictService:
             stood_on = session.tokens[: session.planned.at - session.start]
             if common_prefix(full, stood_on) < min(len(full), len(stood_on)):
                 session.planned = None  # Tokens that it stood on were taken back.
-        after_hold, session.held_back = session.held_back, False
         response = draft_pb2.DraftResponse(seq=request.seq)
         kept = self._rounds.judge(session, full, request)
         if kept is not None:
@@ -219,7 +217,7 @@ class StrictService:
             return self._past_context(session, request), False
         session.commit(base, new, request.hidden_states.data)
         response.length = session.length
-        self._rounds.propose(session, request.k, response, after_hold)
+        self._rounds.propose(session, request.k, response)
         if session.id == "" and self._texts.learning:
             self._rounds.learn(session, session.tokens)
         self._from_newer(response)

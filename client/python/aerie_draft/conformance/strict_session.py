@@ -52,7 +52,7 @@ class StrictSession:
     not_before: float = 0.0  # of a retry_after
     diverged: bool = False  # its tokens are no known text's: judged no further
     full: bool = False  # past the context limit
-    held_back: bool = False  # an answer was held back, and the next call has not come
+    held_back: bool = False  # an answer was, at some time
     record: draft_pb2.AcceptanceRecord = dataclasses.field(
         default_factory=draft_pb2.AcceptanceRecord
     )

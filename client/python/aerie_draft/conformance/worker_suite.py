@@ -78,7 +78,8 @@ def check_worker(
             progress(f"{scenario.name}: {scenario.summary}")
             wire.begin(scenario)
             result = run(wire.address, scenario)
-            _settle(service, settings.settle)
+            if result.exit_code == 0:
+                _settle(service, settings.settle)
             service.end(failed=result.exit_code != 0)
             if result.exit_code == 0:  # What a failed run said is no text.
                 outputs[scenario.name] = result.output
