@@ -35,8 +35,15 @@ BUGS = {
     "never_closes": ({"W-CLOSE"}, set()),
     "calls_after_the_close": ({"W-CLOSE"}, set()),
     "no_final_tokens": ({"W-FINAL-TOKENS"}, set()),
-    "takes_unverified_tokens": ({"W-OUTPUT"}, {
-        "W-ROWS-COMMITTED", "W-REJECTED-DROPPED", "W-ROWS-SAME", "W-FINAL-TOKENS", "W-ACCEPTED",
-    }),
+    "takes_unverified_tokens": (
+        {"W-OUTPUT"},
+        {
+            "W-ROWS-COMMITTED",
+            "W-REJECTED-DROPPED",
+            "W-ROWS-SAME",
+            "W-FINAL-TOKENS",
+            "W-ACCEPTED",
+        },
+    ),
 }
 ON_STREAM = {"takes_any_answer"}

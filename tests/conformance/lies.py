@@ -161,14 +161,14 @@ class CutsRows(Truth):
     def request(self, method, request, context):
         if method == "Draft" and len(request.token_ids) > LIMITS["max_rows_per_call"]:
             del request.token_ids[1:]
-            request.hidden_states.data = request.hidden_states.data[: ROW_BYTES]
+            request.hidden_states.data = request.hidden_states.data[:ROW_BYTES]
         return request
 
 
 class CutsMessages(Truth):
     def request(self, method, request, context):
         if method == "Draft" and request.ByteSize() > LIMITS["max_message_bytes"]:
-            request.hidden_states.data = request.hidden_states.data[: ROW_BYTES]
+            request.hidden_states.data = request.hidden_states.data[:ROW_BYTES]
         return request
 
 
@@ -177,7 +177,9 @@ class RefusalsDropRows(Truth):
         length = self.lengths.get(request.session_id) if method == "Draft" else None
         if length and code is grpc.StatusCode.INVALID_ARGUMENT:
             data = b"\0" * ROW_BYTES
-            call = pb.DraftRequest(session_id=request.session_id, base_length=length - 1, token_ids=[5])
+            call = pb.DraftRequest(
+                session_id=request.session_id, base_length=length - 1, token_ids=[5]
+            )
             call.hidden_states.dtype = 3
             call.hidden_states.data = data
             self.ask("Draft", call)
@@ -215,9 +217,7 @@ class ForgetsNumbers(Truth):
         if method == "Draft":
             if request.seq < self._last.get(request.session_id, 0):
                 request.seq = 0
-            self._last[request.session_id] = max(
-                request.seq, self._last.get(request.session_id, 0)
-            )
+            self._last[request.session_id] = max(request.seq, self._last.get(request.session_id, 0))
         return request
 
 
@@ -325,7 +325,8 @@ class EndsSessionsLate(Truth):
 
     def refusal(self, method, request, code, detail):
         if method == "Draft" and code in (
-            grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED
+            grpc.StatusCode.DEADLINE_EXCEEDED,
+            grpc.StatusCode.CANCELLED,
         ):
             self.ask("CloseSession", pb.CloseSessionRequest(session_id=request.session_id))
 
@@ -405,15 +406,36 @@ LIES = {
     ForgetsNumbers: ({"S-SEQ-BEHIND"}, set()),
     KeepsWhatWasTakenBack: (
         {"S-ROLLBACK"},
-        {"S-SEQ-REPEAT", "S-DEADLINE", "S-CONTEXT-LIMIT", "S-START", "S-EVICTED"},
+        {
+            "S-SEQ-REPEAT",
+            "S-DEADLINE",
+            "S-CONTEXT-LIMIT",
+            "S-START",
+            "S-EVICTED",
+            "S-ISOLATION",
+        },
     ),
     KeepsGuesses: (
-        {"S-REPLAY"}, {"S-FORK", "S-DEADLINE", "S-ROLLBACK", "S-NON-FINITE", "S-EVICTED"},
+        {"S-REPLAY"},
+        {"S-FORK", "S-DEADLINE", "S-ROLLBACK", "S-NON-FINITE", "S-EVICTED"},
     ),
-    MixesSessions: ({"S-ISOLATION"}, {"S-FORK", "S-STATELESS", "S-K-ZERO", "S-SEQ-REPEAT",
-                                      "S-REFUSAL-UNCHANGED", "S-DEADLINE", "S-SAMPLING",
-                                      "S-REPLAY", "S-ROLLBACK", "S-EVICTED",
-                                      "S-UNKNOWN-FIELDS", "S-STREAM"}),
+    MixesSessions: (
+        {"S-ISOLATION"},
+        {
+            "S-FORK",
+            "S-STATELESS",
+            "S-K-ZERO",
+            "S-SEQ-REPEAT",
+            "S-REFUSAL-UNCHANGED",
+            "S-DEADLINE",
+            "S-SAMPLING",
+            "S-REPLAY",
+            "S-ROLLBACK",
+            "S-EVICTED",
+            "S-UNKNOWN-FIELDS",
+            "S-STREAM",
+        },
+    ),
     ClosesAnything: ({"S-SESSION-UNKNOWN"}, set()),
     CountsProposalsTwice: ({"S-CLOSE"}, set()),
     BlanksStateless: ({"S-STATELESS"}, set()),

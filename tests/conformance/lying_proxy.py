@@ -55,14 +55,19 @@ class LyingProxy(grpc.GenericRpcHandler):
 
     def __init__(self, target, lie):
         self._lie = lie
-        self._channel = grpc.insecure_channel(target, options=[
-            ("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1),
-            ("grpc.use_local_subchannel_pool", 1),
-        ])
+        self._channel = grpc.insecure_channel(
+            target,
+            options=[
+                ("grpc.max_send_message_length", -1),
+                ("grpc.max_receive_message_length", -1),
+                ("grpc.use_local_subchannel_pool", 1),
+            ],
+        )
         lie.ask = lambda method, request: self._forward(method, request.SerializeToString(), 60)
         self._over = threading.Event()
         self._server = grpc.server(
-            futures.ThreadPoolExecutor(24), handlers=[self],
+            futures.ThreadPoolExecutor(24),
+            handlers=[self],
             options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)],
         )
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"

@@ -33,8 +33,11 @@ class Worker:
         if bug == "layer_ids_for_boundaries":
             boundaries = [b - 1 for b in boundaries]
         self._manifest = pb.Manifest(
-            target_id="fake", num_layers=fake_target.LAYERS, hidden_size=fake_target.HIDDEN,
-            vocab_size=fake_target.VOCAB, dtype=pb.DATA_TYPE_FLOAT32,
+            target_id="fake",
+            num_layers=fake_target.LAYERS,
+            hidden_size=fake_target.HIDDEN,
+            vocab_size=fake_target.VOCAB,
+            dtype=pb.DATA_TYPE_FLOAT32,
             captures=[pb.Capture(kind=pb.CAPTURE_KIND_BOUNDARY, boundary=b) for b in boundaries],
         )
         self._session = None
@@ -103,8 +106,9 @@ class Worker:
         if self.bug == "rejected_rows_kept" and kept < len(draft):
             wrong = draft[kept:]
             self._tokens += accepted + wrong
-            self._rows += rows + [fake_target.row(history + draft[:i]) for i in range(
-                kept + 1, len(draft))]
+            self._rows += rows + [
+                fake_target.row(history + draft[:i]) for i in range(kept + 1, len(draft))
+            ]
             history += new
             return
         if self.bug == "bonus_token_left_out" and kept:
@@ -163,8 +167,9 @@ class Worker:
         return tokens
 
     def _call(self, first, end, k):
-        tokens, data = self._tokens[first:end], b"".join(
-            row.astype("<f4").tobytes() for row in self._rows[first:end]
+        tokens, data = (
+            self._tokens[first:end],
+            b"".join(row.astype("<f4").tobytes() for row in self._rows[first:end]),
         )
         base = first
         if self.bug == "length_counts_tokens" and first:
@@ -179,8 +184,9 @@ class Worker:
         seq = self._seq
         if self.bug == "numbers_fall":
             seq = 100 - self._seq
-        request = pb.DraftRequest(session_id=self._session, seq=seq, base_length=base,
-                                  token_ids=tokens, k=k)
+        request = pb.DraftRequest(
+            session_id=self._session, seq=seq, base_length=base, token_ids=tokens, k=k
+        )
         request.hidden_states.dtype = pb.DATA_TYPE_FLOAT32
         request.hidden_states.data = data
         if self._accepted is not None and first + len(tokens) == len(self._tokens):

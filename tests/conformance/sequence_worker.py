@@ -1,4 +1,4 @@
-"""The client library's own worker loop over the target of hashes: DraftedSequence, in every form."""
+"""A worker loop of the client library, DraftedSequence, over the target of hashes."""
 
 import fake_target
 from aerie_draft import (
@@ -13,22 +13,38 @@ from aerie_draft import (
 )
 
 MANIFEST = Manifest(
-    "fake", fake_target.LAYERS, fake_target.HIDDEN, fake_target.VOCAB,
-    captures_at(fake_target.BOUNDARIES), DType.FLOAT32,
+    "fake",
+    fake_target.LAYERS,
+    fake_target.HIDDEN,
+    fake_target.VOCAB,
+    captures_at(fake_target.BOUNDARIES),
+    DType.FLOAT32,
 )
 
 
 def generate(
-    address, count, *, transport="unary", options=SessionOptions(), on_loss=OnLoss.RESEND,
-    keep_rows=256, k=4, timeout=1.0,
+    address,
+    count,
+    *,
+    transport="unary",
+    options=SessionOptions(),
+    on_loss=OnLoss.RESEND,
+    keep_rows=256,
+    k=4,
+    timeout=1.0,
 ):
     """`count` tokens behind the prompt."""
     history = list(fake_target.PROMPT)
     end = len(history) + count
     with DraftClient(address, transport=transport, timeout=timeout) as client:
         sequence = DraftedSequence(
-            client, MANIFEST, Availability(first_wait=0.0), options, on_loss=on_loss,
-            keep_rows=keep_rows, timeout=timeout,
+            client,
+            MANIFEST,
+            Availability(first_wait=0.0),
+            options,
+            on_loss=on_loss,
+            keep_rows=keep_rows,
+            timeout=timeout,
         )
         rows = fake_target.rows(history, 0)
         history.append(fake_target.choice(history))
@@ -56,7 +72,8 @@ def _verified(history, proposal):
         if proposal is None:
             return taken
         children = [
-            n for n, parent in enumerate(proposal.parents, 1)
+            n
+            for n, parent in enumerate(proposal.parents, 1)
             if parent == node and proposal.tokens[n - 1] == taken[-1]
         ]
         if not children:

@@ -14,8 +14,12 @@ from aerie_draft.conformance.scenarios import SCENARIOS
 HERE = pathlib.Path(__file__).resolve().parent
 RAW_WORKER = [sys.executable, str(HERE / "raw_worker.py"), "--tokens", "40"]
 SIZES = [
-    "--num-layers", str(fake_target.LAYERS), "--hidden-size", str(fake_target.HIDDEN),
-    "--vocab-size", str(fake_target.VOCAB),
+    "--num-layers",
+    str(fake_target.LAYERS),
+    "--hidden-size",
+    str(fake_target.HIDDEN),
+    "--vocab-size",
+    str(fake_target.VOCAB),
 ]
 TARGET = [*SIZES, "--boundaries", ",".join(map(str, fake_target.BOUNDARIES))]
 
@@ -40,8 +44,17 @@ def test_a_right_worker_process_is_conformant_and_the_report_says_so(conformance
     texts.write_text(json.dumps([fake_target.text(40)]))
     report = tmp_path / "report.json"
     status, said, trouble = conformance(
-        "worker", *TARGET, "--scenario", "drafts", "--texts", texts, "--same-output", "--json",
-        report, "--", *RAW_WORKER,
+        "worker",
+        *TARGET,
+        "--scenario",
+        "drafts",
+        "--texts",
+        texts,
+        "--same-output",
+        "--json",
+        report,
+        "--",
+        *RAW_WORKER,
     )
     assert status == CONFORMANT, said + trouble
     assert ": conformant; " in said
@@ -61,7 +74,14 @@ def test_a_wrong_worker_process_is_not_and_the_address_can_be_an_argument(confor
     report = tmp_path / "report.json"
     command = [*RAW_WORKER, "--bug", "rejected_rows_kept", "--address", "{address}"]
     status, said, trouble = conformance(
-        "worker", *TARGET, "--rule", "W-REJECTED-DROPPED", "--json", report, "--quiet", "--",
+        "worker",
+        *TARGET,
+        "--rule",
+        "W-REJECTED-DROPPED",
+        "--json",
+        report,
+        "--quiet",
+        "--",
         *command,
     )
     assert status == NOT_CONFORMANT, said + trouble
@@ -85,8 +105,11 @@ def test_a_person_may_run_the_worker_by_hand():
 
     words = ("worker", *TARGET, "--scenario", "drafts", "--manual", "--rule", "W-BASE")
     with subprocess.Popen(
-        [sys.executable, "-m", "aerie_draft.conformance", *words], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "aerie_draft.conformance", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as tool:
         for line in tool.stderr:
             if "press Enter" not in line:
@@ -107,9 +130,7 @@ def test_a_worker_that_does_not_even_decode_is_wrong_use(conformance):
 
 
 def test_a_worker_that_hangs_is_killed_and_said_so(conformance):
-    status, _, trouble = conformance(
-        "worker", *TARGET, "--timeout", "0.2", "--", "sleep", "1000"
-    )
+    status, _, trouble = conformance("worker", *TARGET, "--timeout", "0.2", "--", "sleep", "1000")
     assert status == USAGE
     assert "had not ended after 0.2 s" in trouble
 
@@ -131,7 +152,10 @@ def test_all_rules_are_listed(conformance):
         (("worker", *TARGET), "no COMMAND was given"),
         (("worker", *TARGET, "--manual", "--", "true"), "both --manual and a COMMAND"),
         (("worker", *SIZES, "--boundaries", "1,x", "--", "true"), "'x' is no capture"),
-        (("worker", "--boundaries", "1", "--", "true"), "--num-layers, --hidden-size, --vocab-size"),
+        (
+            ("worker", "--boundaries", "1", "--", "true"),
+            "--num-layers, --hidden-size, --vocab-size",
+        ),
         (("worker", *TARGET, "--target", "/", "--", "true"), "expected the one or the other"),
         (("worker", *TARGET, "--patience", "0", "--", "true"), "--patience is 0"),
         (("worker", *TARGET, "--listen", "here", "--", "true"), "--listen is 'here'"),

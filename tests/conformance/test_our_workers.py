@@ -95,8 +95,10 @@ def test_the_transformers_worker_keeps_every_rule_with_a_real_target(tree):
     target = os.environ["AERIE_TARGET"]
     model = transformers.AutoModelForCausalLM.from_pretrained(target, dtype=torch.float32).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(target)
-    prompt = tokenizer("Once upon a time a king and a queen lived in a castle by the sea, and the king"
-                       " and the queen had a daughter. The daughter")["input_ids"]
+    prompt = tokenizer(
+        "Once upon a time a king and a queen lived in a castle by the sea, and the king"
+        " and the queen had a daughter. The daughter"
+    )["input_ids"]
 
     def run(address, scenario):
         return survived(

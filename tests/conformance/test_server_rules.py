@@ -18,8 +18,16 @@ from server_process import ServerProcess  # noqa: E402
 
 # Small enough to fill, so that every limit can be met.
 LIMITS = (
-    "--max-context", "512", "--kv-memory", "2MiB", "--max-sessions", "64",
-    "--max-message-bytes", "2MiB", "--max-rows-per-call", "256",
+    "--max-context",
+    "512",
+    "--kv-memory",
+    "2MiB",
+    "--max-sessions",
+    "64",
+    "--max-message-bytes",
+    "2MiB",
+    "--max-rows-per-call",
+    "256",
 )
 SHORT_LEASE = {"S-LEASE"}
 LONG = os.environ.get("AERIE_CONFORMANCE_LONG") == "1"

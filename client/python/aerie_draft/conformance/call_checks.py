@@ -70,14 +70,16 @@ class CallChecks:
             or len(data) != count * session.row_bytes
         ):
             self._refuse(
-                "W-ROW-BYTES", "BYTE_COUNT",
+                "W-ROW-BYTES",
+                "BYTE_COUNT",
                 f"{count} tokens with {len(data)} bytes of dtype {request.hidden_states.dtype}",
                 f"{count * session.row_bytes} bytes of dtype {session.manifest.dtype}",
                 "send one row for each token, all captures of it",
             )
         if count > limits.max_rows_per_call or request.ByteSize() > limits.max_message_bytes:
             self._refuse(
-                "W-CHUNK", "TOO_MANY_ROWS",
+                "W-CHUNK",
+                "TOO_MANY_ROWS",
                 f"a call of {count} rows and {request.ByteSize()} bytes",
                 f"at most {limits.max_rows_per_call} rows and {limits.max_message_bytes} bytes",
                 "send the rows in several calls, all but the last with k = 0",
@@ -88,7 +90,8 @@ class CallChecks:
             self._evidence.saw("W-K")
         if request.k > session.options.max_k or (request.k and not count):
             self._refuse(
-                "W-K", "K_OUT_OF_RANGE" if count else "K_WITHOUT_ROWS",
+                "W-K",
+                "K_OUT_OF_RANGE" if count else "K_WITHOUT_ROWS",
                 f"k {request.k} with {count} rows",
                 f"0..{session.options.max_k}, and a row with it",
                 "ask for fewer tokens, and send the newest row with the call that drafts",
@@ -99,13 +102,19 @@ class CallChecks:
         worst = max(request.token_ids)
         if worst >= self._shape.vocab_size:
             self._refuse(
-                "W-VOCAB", "TOKEN_OUT_OF_RANGE", f"token id {worst}",
-                f"0..{self._shape.vocab_size - 1}", "send no padding or placeholder ids",
+                "W-VOCAB",
+                "TOKEN_OUT_OF_RANGE",
+                f"token id {worst}",
+                f"0..{self._shape.vocab_size - 1}",
+                "send no padding or placeholder ids",
             )
         self._evidence.saw("W-FINITE")
         if not np.all(np.isfinite(decode_rows(request, session))):
             self._refuse(
-                "W-FINITE", "NON_FINITE", "a NaN or an infinity among the rows", "finite numbers",
+                "W-FINITE",
+                "NON_FINITE",
+                "a NaN or an infinity among the rows",
+                "finite numbers",
                 "look for an overflow in the target, or for uninitialised memory",
             )
 
@@ -118,7 +127,9 @@ class CallChecks:
         if request.seq > session.seq:
             return
         self._violated(
-            "W-SEQ", f"seq {request.seq} behind seq {session.seq}", "growing numbers",
+            "W-SEQ",
+            f"seq {request.seq} behind seq {session.seq}",
+            "growing numbers",
             "number the calls of a session one after the other",
         )
         raise Refusal(grpc.StatusCode.ABORTED, "SEQ_BEHIND", f"seq {request.seq} was overtaken")
@@ -133,7 +144,8 @@ class CallChecks:
             self._violated(
                 "W-SESSION-LOST" if lost else "W-BASE",
                 f"a new session of {session.length} rows whose first call begins at row "
-                f"{request.base_length}", f"base_length {session.length}",
+                f"{request.base_length}",
+                f"base_length {session.length}",
                 "send a new session all rows, or open it with `start`",
             )
 
@@ -145,8 +157,10 @@ class CallChecks:
             session.not_before = 0.0
             if early > _CLOCK_SLACK:
                 self._violated(
-                    "W-RETRY-AFTER", f"a call {early:.3f} s before retry_after had passed",
-                    "none before", "decode without drafts until then",
+                    "W-RETRY-AFTER",
+                    f"a call {early:.3f} s before retry_after had passed",
+                    "none before",
+                    "decode without drafts until then",
                 )
         if session.resend_from is not None:
             wanted, session.resend_from = session.resend_from, None
@@ -179,7 +193,8 @@ class CallChecks:
     def _gap(self, session: StrictSession, row: int) -> None:
         session.resend_from = session.told = row
         raise Refusal(
-            grpc.StatusCode.FAILED_PRECONDITION, "BASE_LENGTH_AHEAD",
+            grpc.StatusCode.FAILED_PRECONDITION,
+            "BASE_LENGTH_AHEAD",
             f"the session holds {session.length} rows; expected no gap; resend from row {row}",
             resend_from=row,
         )

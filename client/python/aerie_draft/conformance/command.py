@@ -13,18 +13,22 @@ from aerie_draft.conformance.worker_suite import WorkerRun
 _TAIL = 1500  # characters of what a failed worker said
 
 
-def run_command(
-    command: Sequence[str], timeout: float
-) -> Callable[[str, Scenario], WorkerRun]:
-    """Starts `command` for each scenario; one that takes longer than `timeout` seconds is killed."""
+def run_command(command: Sequence[str], timeout: float) -> Callable[[str, Scenario], WorkerRun]:
+    """Starts `command` for each scenario, and kills it after `timeout` seconds."""
 
     def run(address: str, scenario: Scenario) -> WorkerRun:
         words = [word.replace("{address}", address) for word in command]
         environment = {**os.environ, "AERIE_ADDRESS": address, "AERIE_SCENARIO": scenario.name}
         try:
             ended = subprocess.run(
-                words, env=environment, capture_output=True, text=True, errors="replace",
-                timeout=timeout, stdin=subprocess.DEVNULL, check=False,
+                words,
+                env=environment,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout,
+                stdin=subprocess.DEVNULL,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return WorkerRun(-1, trouble=f"it had not ended after {timeout:g} s and was killed")
@@ -39,7 +43,8 @@ def run_when_asked() -> Callable[[str, Scenario], WorkerRun]:
     def run(address: str, scenario: Scenario) -> WorkerRun:
         print(
             f"{scenario.name}: decode the text with drafts from {address}, then press Enter",
-            file=sys.stderr, flush=True,
+            file=sys.stderr,
+            flush=True,
         )
         line = sys.stdin.readline()
         if not line:

@@ -1,4 +1,4 @@
-"""The faults of a scenario as they happen to calls, and whether the worker asks again after them."""
+"""The faults of a scenario as they happen to calls, and whether the worker comes back from them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class FaultScript:
         absent = time.monotonic() - self._refused_at
         if absent > self._comeback:
             self._evidence.violated(
-                "W-COMES-BACK", self._where,
+                "W-COMES-BACK",
+                self._where,
                 f"no draft call in the {absent:.1f} s after one that went wrong",
                 f"one within {self._comeback:g} s",
                 "ask again from time to time; wait longer after each failure, up to some seconds",
@@ -69,8 +70,10 @@ class FaultScript:
             row = session.start if fault is Fault.EVICT_ALL else half
             session.evict(row)
             raise Refusal(
-                grpc.StatusCode.FAILED_PRECONDITION, "EVICTED",
-                f"rows were evicted; expected them again; resend from row {row}", resend_from=row,
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "EVICTED",
+                f"rows were evicted; expected them again; resend from row {row}",
+                resend_from=row,
             )
         if fault in (Fault.DRAINING, Fault.FULL, Fault.UNKNOWN_REASON):
             wait = RETRY_AFTER if fault is Fault.FULL else 0.0
@@ -86,7 +89,8 @@ class FaultScript:
 
 def unknown_session(name: str) -> Refusal:
     return Refusal(
-        grpc.StatusCode.NOT_FOUND, "SESSION_UNKNOWN",
+        grpc.StatusCode.NOT_FOUND,
+        "SESSION_UNKNOWN",
         f"session {name} is not known here; expected an open one; open a new one and resend",
     )
 
@@ -94,7 +98,8 @@ def unknown_session(name: str) -> Refusal:
 def refusal_of(fault: Fault) -> Refusal:
     if fault is Fault.DRAINING:
         return Refusal(
-            grpc.StatusCode.UNAVAILABLE, "DRAINING",
+            grpc.StatusCode.UNAVAILABLE,
+            "DRAINING",
             "the server drains; expected a serving one; decode without drafts",
         )
     full, message = grpc.StatusCode.RESOURCE_EXHAUSTED, "full; expected room; decode without drafts"

@@ -28,7 +28,9 @@ class Sample:
         self._width, self._dtype = probe.width, probe.dtype
 
     def tokens(self, first: int, end: int) -> list[int]:
-        return [(104729 * (i + 1) * (self._seed + 3) + i * i) % self._vocab for i in range(first, end)]
+        return [
+            (104729 * (i + 1) * (self._seed + 3) + i * i) % self._vocab for i in range(first, end)
+        ]
 
     def rows(self, first: int, end: int) -> bytes:
         made = [
@@ -72,7 +74,8 @@ class Line:
         self.length = first + len(new)
         if answer.length != self.length:
             raise Broken(
-                f"length {answer.length} after {self.length} rows", str(self.length),
+                f"length {answer.length} after {self.length} rows",
+                str(self.length),
                 "tell the rows that the session holds after the call",
             )
         return answer
@@ -101,7 +104,9 @@ def difference(a: draft_pb2.DraftResponse, b: draft_pb2.DraftResponse) -> str:
                 return ""
             return f"token {i + 1} is {pair[0]} and {pair[1]}"
         if not apart <= _SAME_LOG_PROB:
-            return f"log-probability {i + 1} is {ours.log_probs[i]:.3f} and {theirs.log_probs[i]:.3f}"
+            return (
+                f"log-probability {i + 1} is {ours.log_probs[i]:.3f} and {theirs.log_probs[i]:.3f}"
+            )
     return ""
 
 

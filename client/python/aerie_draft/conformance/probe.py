@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 import grpc
+
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
 from aerie_draft.conformance.report import Evidence
 from aerie_draft.dtypes import DType
@@ -69,7 +70,8 @@ class Probe:
         fitting = [d for d in self.info.drafters if not drafter or d.name == drafter]
         if not fitting:
             raise Broken(
-                f"drafters {[d.name for d in self.info.drafters]}", "one to test",
+                f"drafters {[d.name for d in self.info.drafters]}",
+                "one to test",
                 "name one that is there with --drafter",
             )
         self.drafter = fitting[0]
@@ -118,10 +120,12 @@ class Probe:
         if detail is None or detail.code != code.value[0] or not detail.reason or not message:
             told = "none" if detail is None else f"code {detail.code}, reason {detail.reason!r}"
             self._evidence.violated(
-                "S-ERROR-DETAIL", self.where,
+                "S-ERROR-DETAIL",
+                self.where,
                 f"{method} was refused with {code.name}, message {message!r} and detail {told}",
                 "a message, and in grpc-status-details-bin an ErrorDetail with that code and a "
-                "reason", "attach the detail to every refusal",
+                "reason",
+                "attach the detail to every refusal",
             )
 
     def refused(self, method: str, request, code, what: str, reason: str = "") -> Refused:
@@ -132,7 +136,8 @@ class Probe:
             if refused.code is not code or (reason and refused.reason != reason):
                 raise Broken(
                     f"{what} got {refused.code.name} {refused.reason}",
-                    f"{code.name} {reason}".strip(), "answer with the code of the contract",
+                    f"{code.name} {reason}".strip(),
+                    "answer with the code of the contract",
                 ) from None
             return refused
         raise Broken(

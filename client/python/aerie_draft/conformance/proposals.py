@@ -52,7 +52,12 @@ def wanted_right(how: str, k: int) -> int:
 
 
 def plan(
-    at: int, rest: Sequence[int], count: int, right: int, vocab: int, tree: draft_pb2.TreeShape | None
+    at: int,
+    rest: Sequence[int],
+    count: int,
+    right: int,
+    vocab: int,
+    tree: draft_pb2.TreeShape | None,
 ) -> Planned:
     """A chain of `count` tokens, or a tree of at most so many, behind which the text goes on with
     `rest` (as far as it is known). The first `right` levels hold its token."""

@@ -1,4 +1,4 @@
-"""What rows tell without the target: one history has one row, and a state resembles its own token's.
+"""What rows tell without the target: one history has one row, and a state carries its own token.
 
 Rows are compared capture by capture, since the later ones are so much larger that they would hide
 the others.
@@ -17,7 +17,7 @@ from aerie_draft.dtypes import DType, bf16_to_float
 # A history is named by at least so many tokens: position 0, which is never sent, differs between
 # sequences, and so do the first rows.
 _LEAST_HISTORY = 4
-# Of the pairing: rows that are looked at, and what makes a verdict; measured in docs/wiring-guard.md.
+# Of the pairing: rows that are looked at, and what makes a verdict (docs/wiring-guard.md).
 _MOST_ROWS = 400
 _LEAST_PAIRS = 8
 _APART = 0.6
@@ -115,7 +115,7 @@ class Pairing:
         return (self._sums[reading] / self.pairs[reading]) / (self._any / self._any_pairs)
 
     def verdict(self) -> str | None:
-        """"right", "behind" or "ahead"; None when rows do not tell."""
+        """ "right", "behind" or "ahead"; None when rows do not tell."""
         if self.pairs["right"] < _LEAST_PAIRS:
             return None
         right = self.ratio("right")

@@ -1,7 +1,7 @@
 """What the strict server does to a worker: one scenario a run of the worker's text.
 
-A fault is tied to the number of a drafting call (k > 0, counted from 1 within the scenario, repeated
-and resent ones too), never to a time: a slow machine plays the same script.
+A fault is tied to the number of a drafting call (k > 0, counted from 1 within the scenario,
+repeated and resent ones too), never to a time: a slow machine plays the same script.
 """
 
 from __future__ import annotations

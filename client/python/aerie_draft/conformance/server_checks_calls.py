@@ -41,13 +41,16 @@ def _bad(probe: Probe, line: Line) -> dict[str, tuple[draft_pb2.DraftRequest, st
         "a NaN": (request(line.id, at, two, nan.tobytes(), k), "NON_FINITE"),
         "an infinity": (request(line.id, at, two, infinite.tobytes(), k), "NON_FINITE"),
         "token id vocab_size": (
-            request(line.id, at, [two[0], vocab], rows, k), "TOKEN_OUT_OF_RANGE",
+            request(line.id, at, [two[0], vocab], rows, k),
+            "TOKEN_OUT_OF_RANGE",
         ),
         "token id -1": (
-            request(line.id, at, [(1 << 32) - 1, two[1]], rows, k), "TOKEN_OUT_OF_RANGE",
+            request(line.id, at, [(1 << 32) - 1, two[1]], rows, k),
+            "TOKEN_OUT_OF_RANGE",
         ),
         "k above max_k": (
-            request(line.id, at, two, rows, probe.limits.max_k + 1), "K_OUT_OF_RANGE",
+            request(line.id, at, two, rows, probe.limits.max_k + 1),
+            "K_OUT_OF_RANGE",
         ),
         "k without a row": (request(line.id, at, [], b"", k), "K_WITHOUT_ROWS"),
     }
@@ -59,7 +62,9 @@ def _refuse_bad(probe: Probe, names: set[str]) -> list[Refused]:
     for what, (request, reason) in _bad(probe, line).items():
         if what in names:
             refusals.append(
-                probe.refused("Draft", request, Code.INVALID_ARGUMENT, f"a call with {what}", reason)
+                probe.refused(
+                    "Draft", request, Code.INVALID_ARGUMENT, f"a call with {what}", reason
+                )
             )
     line.close()
     return refusals
@@ -74,8 +79,10 @@ def byte_count(probe: Probe) -> None:
 def non_finite(probe: Probe) -> None:
     for refused in _refuse_bad(probe, {"a NaN", "an infinity"}):
         expect(
-            "row" in refused.message, f"message {refused.message!r}",
-            "the row and the capture that holds it", "say where the value is",
+            "row" in refused.message,
+            f"message {refused.message!r}",
+            "the row and the capture that holds it",
+            "say where the value is",
         )
 
 
@@ -123,13 +130,16 @@ def unchanged(probe: Probe) -> None:
         except Refused:
             ours, theirs = line.advance(2, probe.k), twin.advance(2, probe.k)
             expect_same(
-                ours, theirs, f"after the refusal of a call with {what}",
+                ours,
+                theirs,
+                f"after the refusal of a call with {what}",
                 "check a call completely before anything changes",
             )
             expect(
                 ours.HasField("accepted") == theirs.HasField("accepted"),
                 f"after the refusal of a call with {what} the last proposal is judged "
-                f"{ours.HasField('accepted')}", str(theirs.HasField("accepted")),
+                f"{ours.HasField('accepted')}",
+                str(theirs.HasField("accepted")),
                 "a refused call brings no outcome",
             )
         else:
@@ -142,12 +152,18 @@ def unchanged(probe: Probe) -> None:
 def unknown(probe: Probe) -> None:
     line = begun(probe, 15)
     line.close()
-    for name, what in (("no-such-session", "a session that never was"), (line.id, "a closed session")):
+    for name, what in (
+        ("no-such-session", "a session that never was"),
+        (line.id, "a closed session"),
+    ):
         request = probe.request(name, 0, [1], line.sample.rows(0, 1), 1)
         probe.refused("Draft", request, Code.NOT_FOUND, f"a call of {what}", "SESSION_UNKNOWN")
         probe.refused(
-            "CloseSession", draft_pb2.CloseSessionRequest(session_id=name), Code.NOT_FOUND,
-            f"a close of {what}", "SESSION_UNKNOWN",
+            "CloseSession",
+            draft_pb2.CloseSessionRequest(session_id=name),
+            Code.NOT_FOUND,
+            f"a close of {what}",
+            "SESSION_UNKNOWN",
         )
 
 
@@ -172,6 +188,8 @@ def message_limit(probe: Probe) -> None:
         raise NotSeen(f"max_message_bytes is {limit}; a message above it is too much to try")
     line = begun(probe, 19)
     request = probe.request(line.id, 8, [1], b"\0" * limit, 1)
-    probe.refused("Draft", request, Code.RESOURCE_EXHAUSTED, f"a message of {request.ByteSize()} bytes")
+    probe.refused(
+        "Draft", request, Code.RESOURCE_EXHAUSTED, f"a message of {request.ByteSize()} bytes"
+    )
     line.advance(1, 1)
     line.close()

@@ -6,7 +6,14 @@ import time
 
 from aerie_draft._proto import draft_pb2
 from aerie_draft.conformance.lines import Line, expect_same
-from aerie_draft.conformance.probe import Broken, CheckList, Code, NotSeen, Probe, Refused
+from aerie_draft.conformance.probe import (
+    Broken,
+    CheckList,
+    Code,
+    NotSeen,
+    Probe,
+    Refused,
+)
 from aerie_draft.conformance.server_checks_open import expect
 
 CHECKS = CheckList()
@@ -25,7 +32,9 @@ def context_limit(probe: Probe) -> None:
     whole = line.advance(3, probe.k)
     expect(
         len(whole.tree.token_ids) > 0 or whole.no_draft_reason == pb.NO_DRAFT_REASON_CONTEXT_LIMIT,
-        "no draft and no reason near the limit", "either", "say why there is no draft",
+        "no draft and no reason near the limit",
+        "either",
+        "say why there is no draft",
     )
     at = line.length
     request = probe.request(
@@ -35,13 +44,15 @@ def context_limit(probe: Probe) -> None:
         past = probe.call("Draft", request)
     except Refused as refused:
         raise Broken(
-            f"rows past max_context got {refused}", "an answer without a draft, CONTEXT_LIMIT",
+            f"rows past max_context got {refused}",
+            "an answer without a draft, CONTEXT_LIMIT",
             "a long sequence goes on without drafts; it is no error",
         ) from None
     expect(
         not past.tree.token_ids and past.no_draft_reason == pb.NO_DRAFT_REASON_CONTEXT_LIMIT,
         f"{len(past.tree.token_ids)} tokens, reason {past.no_draft_reason} past max_context",
-        "none, CONTEXT_LIMIT", "say why there is no draft",
+        "none, CONTEXT_LIMIT",
+        "say why there is no draft",
     )
     line.close()
 
@@ -70,8 +81,11 @@ def evicted(probe: Probe) -> None:
         idle.id, at, idle.sample.tokens(at, at + 2), idle.sample.rows(at, at + 2), probe.k, 90
     )
     refused = probe.refused(
-        "Draft", request, Code.FAILED_PRECONDITION, "a session that was idle while others filled "
-        "the draft KV", "EVICTED",
+        "Draft",
+        request,
+        Code.FAILED_PRECONDITION,
+        "a session that was idle while others filled the draft KV",
+        "EVICTED",
     )
     expect(
         refused.detail.HasField("resend_from"), "EVICTED without resend_from", "the row", "name it"
@@ -84,7 +98,9 @@ def evicted(probe: Probe) -> None:
     )
     twin = Line(probe, 72)
     expect_same(
-        again, twin.advance(at + 2, probe.k), "a session whose rows were evicted and sent again",
+        again,
+        twin.advance(at + 2, probe.k),
+        "a session whose rows were evicted and sent again",
         "take the rows again, from the row that was named",
     )
     twin.close()
@@ -104,10 +120,12 @@ def session_limit(probe: Probe) -> None:
             except Refused as refused:
                 detail = refused.detail
                 expect(
-                    refused.code is Code.RESOURCE_EXHAUSTED and detail is not None
+                    refused.code is Code.RESOURCE_EXHAUSTED
+                    and detail is not None
                     and detail.HasField("retry_after"),
                     f"session {len(opened) + 1} got {refused}",
-                    "RESOURCE_EXHAUSTED with retry_after", "say when to try again",
+                    "RESOURCE_EXHAUSTED with retry_after",
+                    "say when to try again",
                 )
                 return
         raise Broken(
@@ -133,11 +151,14 @@ def lease(probe: Probe) -> None:
             line.advance(1, 1)
         except Refused as refused:
             expect(
-                refused.code is Code.NOT_FOUND, f"{refused} after the lease", "NOT_FOUND",
+                refused.code is Code.NOT_FOUND,
+                f"{refused} after the lease",
+                "NOT_FOUND",
                 "close idle sessions, and tell so",
             )
             return
     raise Broken(
-        f"a session that was idle for {seconds + 0.5:g} s three times lives", "NOT_FOUND",
+        f"a session that was idle for {seconds + 0.5:g} s three times lives",
+        "NOT_FOUND",
         "close sessions whose lease has run out",
     )

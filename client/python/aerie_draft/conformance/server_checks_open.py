@@ -20,7 +20,9 @@ def expect(condition: bool, seen: str, expected: str, remedy: str) -> None:
 def info(probe: Probe) -> None:
     told, drafter, limits = probe.info, probe.drafter, probe.limits
     remedy = "fill in GetServerInfo: workers are set up from it"
-    expect(told.protocol_version >= 1, f"protocol_version {told.protocol_version}", "1 or more", remedy)
+    expect(
+        told.protocol_version >= 1, f"protocol_version {told.protocol_version}", "1 or more", remedy
+    )
     for name in ("target_num_layers", "target_hidden_size", "vocab_size"):
         value = getattr(drafter, name)
         expect(value > 0, f"drafter {drafter.name!r} with {name} {value}", "a size", remedy)
@@ -31,7 +33,8 @@ def info(probe: Probe) -> None:
         expect(
             fits or capture.kind == draft_pb2.CAPTURE_KIND_FINAL_NORM,
             f"a capture of kind {capture.kind} at {capture.boundary}",
-            f"a boundary 0..{drafter.target_num_layers}, or the final norm", remedy,
+            f"a boundary 0..{drafter.target_num_layers}, or the final norm",
+            remedy,
         )
     for name in ("max_k", "max_rows_per_call", "max_message_bytes", "max_sessions", "max_context"):
         value = getattr(limits, name)
@@ -41,13 +44,16 @@ def info(probe: Probe) -> None:
     expect(len(told.dtypes) > 0, "no dtypes", "those that are taken on the wire", remedy)
     expect(
         draft_pb2.TRANSPORT_INLINE in told.transports,
-        f"transports {list(told.transports)}", "TRANSPORT_INLINE among them", remedy,
+        f"transports {list(told.transports)}",
+        "TRANSPORT_INLINE among them",
+        remedy,
     )
     for setting in (*told.settings, *drafter.settings):
         expect(
             bool(setting.name and setting.source),
             f"setting {setting.name!r} = {setting.value!r} with source {setting.source!r}",
-            "where it came from", remedy,
+            "where it came from",
+            remedy,
         )
 
 
@@ -58,7 +64,8 @@ def health(probe: Probe) -> None:
             status = probe.health(service)
         except Refused as refused:
             raise Broken(
-                f"health of {service!r}: {refused}", "SERVING",
+                f"health of {service!r}: {refused}",
+                "SERVING",
                 "serve grpc.health.v1.Health for the server and for the service by name",
             ) from None
         expect(status == 1, f"health of {service!r} is {status}", "1, SERVING", "be ready first")
@@ -75,7 +82,8 @@ def opens(probe: Probe) -> None:
     expect(
         opened.options.max_k == probe.limits.max_k,
         f"options.max_k {opened.options.max_k} when none was asked for",
-        f"{probe.limits.max_k}, the server's limit", remedy,
+        f"{probe.limits.max_k}, the server's limit",
+        remedy,
     )
     other = probe.open()
     expect(other.session_id != opened.session_id, "one id twice", "an id of its own", remedy)
@@ -118,7 +126,8 @@ def _expect_mismatches(refused: Refused, at_least: int, what: str, remedy: str) 
     expect(
         len(found) >= at_least and whole,
         f"{what}: mismatches {[(m.field, m.expected, m.received) for m in found]}",
-        f"{at_least} or more, each with field, expected and received", remedy,
+        f"{at_least} or more, each with field, expected and received",
+        remedy,
     )
 
 
@@ -148,14 +157,18 @@ def options(probe: Probe) -> None:
     cases = {
         "a tree of width 1": dict(tree=pb.TreeShape(**{**tree, "top_k": 1})),
         "a tree of no level": dict(tree=pb.TreeShape(**{**tree, "depth": 0})),
-        "a tree with fewer tokens than levels": dict(tree=pb.TreeShape(**{**tree, "total_tokens": 1})),
+        "a tree with fewer tokens than levels": dict(
+            tree=pb.TreeShape(**{**tree, "total_tokens": 1})
+        ),
         "adaptive_k with a tree": dict(tree=pb.TreeShape(**tree), adaptive_k=True),
         "temperature 0": dict(sampling=pb.Sampling(temperature=0, top_m=4)),
         "temperature -1": dict(sampling=pb.Sampling(temperature=-1)),
         "temperature NaN": dict(sampling=pb.Sampling(temperature=math.nan)),
     }
     for what, fields in cases.items():
-        request = pb.OpenSessionRequest(manifest=probe.manifest(), options=pb.SessionOptions(**fields))
+        request = pb.OpenSessionRequest(
+            manifest=probe.manifest(), options=pb.SessionOptions(**fields)
+        )
         probe.refused("OpenSession", request, Code.INVALID_ARGUMENT, f"options with {what}")
     line = Line(probe, 1)
     line.advance(4, 0)
@@ -174,7 +187,9 @@ def fork(probe: Probe) -> None:
     part = pb.Fork(session_id=line.id, length=6)
     forked = Line(probe, 3, fork=part)
     expect(
-        forked.length == 6, f"length {forked.length} of a fork of 6 rows", "6",
+        forked.length == 6,
+        f"length {forked.length} of a fork of 6 rows",
+        "6",
         "tell the rows that the session begins with",
     )
     # What it is compared with sends the shared rows itself.
@@ -182,7 +197,9 @@ def fork(probe: Probe) -> None:
     forked.start, forked.tokens, forked.rows = 0, line.tokens[:6], line.rows[: 6 * row_bytes]
     remedy = "share rows, and copy what is written to"
     expect_same(forked.advance(3, probe.k), forked.fresh(probe.k), "a fork", remedy)
-    expect_same(line.advance(2, probe.k), line.fresh(probe.k), "the session that was forked", remedy)
+    expect_same(
+        line.advance(2, probe.k), line.fresh(probe.k), "the session that was forked", remedy
+    )
     line.close()
     expect_same(
         forked.advance(2, probe.k), forked.fresh(probe.k), "a fork whose session was closed", remedy
@@ -193,7 +210,9 @@ def fork(probe: Probe) -> None:
     probe.refused("OpenSession", longer, Code.INVALID_ARGUMENT, "a fork longer than its session")
     forked.close()
     probe.refused(
-        "OpenSession", pb.OpenSessionRequest(manifest=probe.manifest(), fork=part), Code.NOT_FOUND,
+        "OpenSession",
+        pb.OpenSessionRequest(manifest=probe.manifest(), fork=part),
+        Code.NOT_FOUND,
         "a fork of a session that is not there",
     )
 
@@ -202,11 +221,14 @@ def fork(probe: Probe) -> None:
 def start(probe: Probe) -> None:
     at = min(100, probe.limits.max_context // 2)
     line = Line(probe, 4, start=at)
-    expect(line.length == at, f"length {line.length} of a session with start {at}", str(at), "tell it")
+    expect(
+        line.length == at, f"length {line.length} of a session with start {at}", str(at), "tell it"
+    )
     answer = line.advance(5, probe.k)
     expect(
         list(answer.tree.positions)[:1] == [at + 6],
-        f"first drafted position {list(answer.tree.positions)[:1]}", f"[{at + 6}]",
+        f"first drafted position {list(answer.tree.positions)[:1]}",
+        f"[{at + 6}]",
         "count rows that were never sent as positions",
     )
     request = probe.request(line.id, at - 1, [1], line.sample.rows(0, 1), 0)

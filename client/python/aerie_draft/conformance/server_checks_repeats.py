@@ -24,12 +24,15 @@ def seq_repeat(probe: Probe) -> None:
     for name in ("tree", "length", "seq", "method", "no_draft_reason"):
         expect(
             getattr(first, name) == getattr(again, name),
-            f"a repeated call got another {name}", "the stored answer, whole",
+            f"a repeated call got another {name}",
+            "the stored answer, whole",
             "keep the answer of a session's last numbered call",
         )
     expect(
-        first.HasField("accepted") == again.HasField("accepted") and first.accepted == again.accepted,
-        "a repeated call got another `accepted`", "the stored answer, whole",
+        first.HasField("accepted") == again.HasField("accepted")
+        and first.accepted == again.accepted,
+        "a repeated call got another `accepted`",
+        "the stored answer, whole",
         "judge a proposal once, and keep the answer",
     )
     twin.seq = 8
@@ -41,7 +44,8 @@ def seq_repeat(probe: Probe) -> None:
     expect(
         ours.num_spec_steps == theirs.num_spec_steps,
         f"{ours.num_spec_steps} judged proposals with a repeated call",
-        f"{theirs.num_spec_steps}, as without", remedy,
+        f"{theirs.num_spec_steps}, as without",
+        remedy,
     )
 
 
@@ -67,14 +71,16 @@ def deadline(probe: Probe) -> None:
         except Refused as refused:
             if refused.code is not Code.DEADLINE_EXCEEDED:
                 raise Broken(
-                    f"a call with {timeout} s got {refused}", "an answer or DEADLINE_EXCEEDED",
+                    f"a call with {timeout} s got {refused}",
+                    "an answer or DEADLINE_EXCEEDED",
                     "tell a deadline that has passed as such",
                 ) from None
         # Cancelled in flight, which the server may see before, during or after its work.
         call = probe.stub.Draft.future(request, timeout=60)
         call.cancel()
         expect_same(
-            line.advance(2, probe.k), twin.advance(2, probe.k),
+            line.advance(2, probe.k),
+            twin.advance(2, probe.k),
             f"sent again after a deadline of {timeout} s and a cancel",
             "commit a call's rows whole or not at all, and take them again from the same row",
         )
@@ -92,23 +98,33 @@ def unknown_fields(probe: Probe) -> None:
         )
         try:
             return call(
-                request.SerializeToString() + _UNKNOWN_FIELD, timeout=60,
+                request.SerializeToString() + _UNKNOWN_FIELD,
+                timeout=60,
                 metadata=(("x-conformance", "an entry that nobody knows"),),
             )
         except grpc.RpcError as error:
             raise Broken(
                 f"{method} with an unknown field got {error.code().name}: {error.details()}",
-                "the answer as without it", "ignore what a later contract may add",
+                "the answer as without it",
+                "ignore what a later contract may add",
             ) from None
 
-    opened = raw("OpenSession", pb.OpenSessionRequest(manifest=probe.manifest()), pb.OpenSessionResponse)
+    opened = raw(
+        "OpenSession", pb.OpenSessionRequest(manifest=probe.manifest()), pb.OpenSessionResponse
+    )
     twin = Line(probe, 21)
     request = probe.request(
         opened.session_id, 0, twin.sample.tokens(0, 5), twin.sample.rows(0, 5), probe.k
     )
     expect_same(
-        raw("Draft", request, pb.DraftResponse), twin.advance(5, probe.k),
-        "a call with an unknown field", "ignore what a later contract may add",
+        raw("Draft", request, pb.DraftResponse),
+        twin.advance(5, probe.k),
+        "a call with an unknown field",
+        "ignore what a later contract may add",
     )
-    raw("CloseSession", pb.CloseSessionRequest(session_id=opened.session_id), pb.CloseSessionResponse)
+    raw(
+        "CloseSession",
+        pb.CloseSessionRequest(session_id=opened.session_id),
+        pb.CloseSessionResponse,
+    )
     twin.close()

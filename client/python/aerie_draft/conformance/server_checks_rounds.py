@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-import threading
 
 from aerie_draft._proto import draft_pb2
 from aerie_draft.conformance.lines import Line, Sample, expect_same
-from aerie_draft.conformance.probe import Broken, CheckList, Code, NotSeen, Probe, Refused
+from aerie_draft.conformance.probe import (
+    Broken,
+    CheckList,
+    Code,
+    NotSeen,
+    Probe,
+)
 from aerie_draft.conformance.server_checks_open import expect
 
 CHECKS = CheckList()
@@ -29,25 +34,32 @@ def check_tree(probe: Probe, answer: pb.DraftResponse, k: int, what: str) -> Non
     expect(
         all(len(values) == count for values in lists),
         f"{what}: {count} tokens with {[len(v) for v in lists]} parents, log_probs, positions",
-        "one each of every token", remedy,
+        "one each of every token",
+        remedy,
     )
     expect(count <= k, f"{what}: {count} tokens for k {k}", "at most k", remedy)
     if count < k and not answer.no_draft_reason:
         raise Broken(f"{what}: {count} tokens for k {k} and no reason", "no_draft_reason", remedy)
     for i, (token, parent) in enumerate(zip(tree.token_ids, tree.parents)):
         expect(
-            token < probe.drafter.vocab_size, f"{what}: token id {token}",
-            f"0..{probe.drafter.vocab_size - 1}, target ids", "map draft ids to target ids",
+            token < probe.drafter.vocab_size,
+            f"{what}: token id {token}",
+            f"0..{probe.drafter.vocab_size - 1}, target ids",
+            "map draft ids to target ids",
         )
         expect(parent <= i, f"{what}: parents[{i}] is {parent}", f"at most {i}", remedy)
     places = [answer.length + depth for depth in depths_of(tree)]
     expect(
-        list(tree.positions) == places, f"{what}: positions {list(tree.positions)}", f"{places}",
+        list(tree.positions) == places,
+        f"{what}: positions {list(tree.positions)}",
+        f"{places}",
         "count from the newest token, which is at position `length`",
     )
     good = all(math.isfinite(p) and p <= 1e-4 for p in tree.log_probs)
     expect(
-        good, f"{what}: log_probs {list(tree.log_probs)}", "finite logarithms of probabilities",
+        good,
+        f"{what}: log_probs {list(tree.log_probs)}",
+        "finite logarithms of probabilities",
         "normalise over the draft vocabulary",
     )
     expect(bool(answer.method), f"{what}: no method", "how tokens were chosen", "fill it in")
@@ -63,7 +75,8 @@ def proposal(probe: Probe) -> None:
         expect(
             len(tree.token_ids) == k and list(tree.parents) == list(range(k)),
             f"{len(tree.token_ids)} tokens with parents {list(tree.parents)} for k {k}",
-            "a chain of k tokens", "draft what was asked for, or say why not",
+            "a chain of k tokens",
+            "draft what was asked for, or say why not",
         )
         expect(answer.seq == line.seq, f"seq {answer.seq}", f"{line.seq}, the call's", "repeat it")
     line.close()
@@ -74,10 +87,10 @@ def k_zero(probe: Probe) -> None:
     line = Line(probe, 32)
     answer = line.advance(5, 0)
     expect(
-        not answer.tree.token_ids
-        and answer.no_draft_reason == pb.NO_DRAFT_REASON_NOT_ASKED,
+        not answer.tree.token_ids and answer.no_draft_reason == pb.NO_DRAFT_REASON_NOT_ASKED,
         f"{len(answer.tree.token_ids)} tokens and reason {answer.no_draft_reason} for k 0",
-        "none, NOT_ASKED", "commit without drafting",
+        "none, NOT_ASKED",
+        "commit without drafting",
     )
     expect_same(line.advance(2, probe.k), line.fresh(probe.k), "behind a k of 0", "commit the rows")
     line.close()
@@ -108,7 +121,8 @@ def _ladder(line: Line, k: int, rounds: int) -> list[int]:
         told = answer.accepted if answer.HasField("accepted") else None
         if told != keep:
             raise Broken(
-                f"accepted {told} of a proposal of which {keep} tokens came back", str(keep),
+                f"accepted {told} of a proposal of which {keep} tokens came back",
+                str(keep),
                 "compare the new tokens with the last proposal",
             )
         counts.append(keep)
@@ -120,8 +134,10 @@ def accepted(probe: Probe) -> None:
     line = Line(probe, 34)
     first = line.advance(4, probe.k)
     expect(
-        not first.HasField("accepted"), f"accepted {first.accepted} without a proposal before",
-        "unset", "judge proposals only",
+        not first.HasField("accepted"),
+        f"accepted {first.accepted} without a proposal before",
+        "unset",
+        "judge proposals only",
     )
     line.close()
     line = Line(probe, 35)
@@ -132,8 +148,10 @@ def accepted(probe: Probe) -> None:
     request.accepted = 99
     told = probe.call("Draft", request)
     expect(
-        told.accepted <= probe.k, f"accepted {told.accepted} as the worker claimed",
-        "the server's own count", "take the worker's number for statistics only",
+        told.accepted <= probe.k,
+        f"accepted {told.accepted} as the worker claimed",
+        "the server's own count",
+        "take the worker's number for statistics only",
     )
     line.close()
 
@@ -152,7 +170,8 @@ def close(probe: Probe) -> None:
     expect(
         record.num_spec_steps == len(counts) == sum(histogram),
         f"{record.num_spec_steps} judged proposals, {sum(histogram)} in the histogram",
-        str(len(counts)), remedy,
+        str(len(counts)),
+        remedy,
     )
     by_sum = sum(n * count for n, count in enumerate(histogram))
     # Of the proposal before the last a coincidence may have kept some.
@@ -160,12 +179,14 @@ def close(probe: Probe) -> None:
     expect(
         record.num_accepted_draft_tokens == by_sum and least <= by_sum <= most,
         f"{record.num_accepted_draft_tokens} accepted tokens, {by_sum} by the histogram",
-        f"{least}", remedy,
+        f"{least}",
+        remedy,
     )
     expect(
         record.num_draft_tokens >= by_sum and record.num_draft_tokens == probe.k * len(counts),
         f"{record.num_draft_tokens} draft tokens of {len(counts)} judged proposals of {probe.k}",
-        str(probe.k * len(counts)), remedy,
+        str(probe.k * len(counts)),
+        remedy,
     )
 
 
@@ -177,14 +198,18 @@ def rollback(probe: Probe) -> None:
         tokens, rows = other.tokens(keep, keep + 4), other.rows(keep, keep + 4)
         answer = probe.draft(line.id, keep, tokens, rows, probe.k, line.seq + 1)
         expect(
-            answer.length == keep + 4, f"length {answer.length}", str(keep + 4),
+            answer.length == keep + 4,
+            f"length {answer.length}",
+            str(keep + 4),
             "replace the rows from base_length on",
         )
         row_bytes = probe.width * probe.dtype.size
         line.tokens = line.tokens[:keep] + tokens
         line.rows = line.rows[: keep * row_bytes] + rows
         expect_same(
-            answer, line.fresh(probe.k), f"rows taken back to row {keep} and others sent",
+            answer,
+            line.fresh(probe.k),
+            f"rows taken back to row {keep} and others sent",
             "forget what was taken back",
         )
         line.close()
@@ -199,50 +224,9 @@ def replay(probe: Probe) -> None:
         except Broken as broken:
             raise NotSeen(f"rounds do not work: {broken.seen}") from None
         expect_same(
-            line.advance(2, probe.k), line.fresh(probe.k), "after rounds with rejections",
+            line.advance(2, probe.k),
+            line.fresh(probe.k),
+            "after rounds with rejections",
             "forget what was guessed: only committed tokens with their rows stay",
         )
         line.close()
-
-
-@CHECKS.add("S-ISOLATION")
-def isolation(probe: Probe) -> None:
-    def play(line: Line):
-        return [line.advance(count, probe.k) for count in (9, 1, 2, 1, 3, 1)]
-
-    quiet = Line(probe, 43)
-    expected = play(quiet)
-    quiet.close()
-    stop = threading.Event()
-
-    def disturb(seed: int) -> None:
-        while not stop.is_set():
-            try:
-                noise = Line(probe, seed)
-                noise.advance(17, probe.k)
-                bad = probe.request(noise.id, 17, [1], b"\0", 1)
-                try:
-                    probe.stub.Draft(bad, timeout=60)
-                except Exception:  # what it gets is the matter of another rule
-                    pass
-                noise.advance(2, probe.k)
-                noise.close()
-            except (Refused, Broken):
-                return
-
-    crowd = [threading.Thread(target=disturb, args=(seed,)) for seed in (51, 52)]
-    for thread in crowd:
-        thread.start()
-    try:
-        for _ in range(2):
-            line = Line(probe, 43)
-            for number, (ours, theirs) in enumerate(zip(play(line), expected), 1):
-                expect_same(
-                    ours, theirs, f"round {number} beside other sessions",
-                    "look for rows, pages or slots of one session used for another",
-                )
-            line.close()
-    finally:
-        stop.set()
-        for thread in crowd:
-            thread.join()

@@ -19,7 +19,9 @@ def tree(probe: Probe) -> None:
     shape = pb.TreeShape(depth=3, top_k=2, total_tokens=min(6, probe.limits.max_k))
     extras = pb.TreeExtras(ancestor_mask=True, links=True)
     line = Line(probe, 45, options=pb.SessionOptions(tree=shape, extras=extras))
-    expect(line.options.tree == shape, f"tree {line.options.tree}", f"{shape}", "tell what is in force")
+    expect(
+        line.options.tree == shape, f"tree {line.options.tree}", f"{shape}", "tell what is in force"
+    )
     answer = line.advance(6, shape.total_tokens)
     check_tree(probe, answer, shape.total_tokens, "a tree")
     made = answer.tree
@@ -28,7 +30,8 @@ def tree(probe: Probe) -> None:
     expect(
         max(depths_of(made)) <= shape.depth and max(children) <= shape.top_k,
         f"{max(depths_of(made))} levels, up to {max(children)} children",
-        f"{shape.depth} and {shape.top_k} at most", "keep to the shape",
+        f"{shape.depth} and {shape.top_k} at most",
+        "keep to the shape",
     )
     nodes = len(parents) + 1
     sees = [1]
@@ -36,21 +39,29 @@ def tree(probe: Probe) -> None:
         sees.append(sees[parent] | 1 << node)
     mask = b"".join(row.to_bytes((nodes + 7) // 8, "little") for row in sees)
     expect(
-        made.ancestor_mask == mask, f"ancestor_mask {made.ancestor_mask.hex()}", mask.hex(),
+        made.ancestor_mask == mask,
+        f"ancestor_mask {made.ancestor_mask.hex()}",
+        mask.hex(),
         "set bit b of row a when b is a or an ancestor of a, lowest bit first",
     )
     first = [parents.index(node) + 1 if node in parents else -1 for node in range(nodes)]
     expect(
-        list(made.first_child) == first, f"first_child {list(made.first_child)}", f"{first}",
+        list(made.first_child) == first,
+        f"first_child {list(made.first_child)}",
+        f"{first}",
         "number nodes from the root, which is 0",
     )
     following = [
-        next((n for n in range(node + 1, nodes) if node and parents[n - 1] == parents[node - 1]), -1)
+        next(
+            (n for n in range(node + 1, nodes) if node and parents[n - 1] == parents[node - 1]), -1
+        )
         for node in range(nodes)
     ]
     expect(
-        list(made.next_sibling) == following, f"next_sibling {list(made.next_sibling)}",
-        f"{following}", "number nodes from the root, which is 0",
+        list(made.next_sibling) == following,
+        f"next_sibling {list(made.next_sibling)}",
+        f"{following}",
+        "number nodes from the root, which is 0",
     )
     # The newest node's path, so that a server that judges in order of tokens finds another count.
     path, node = [], nodes - 1
@@ -61,8 +72,10 @@ def tree(probe: Probe) -> None:
     told = line.advance(0, 1, [*path, wrong])
     least = len(path)
     expect(
-        least <= told.accepted <= shape.depth, f"accepted {told.accepted} of a path of {least}",
-        str(least), "follow the tokens from the root",
+        least <= told.accepted <= shape.depth,
+        f"accepted {told.accepted} of a path of {least}",
+        str(least),
+        "follow the tokens from the root",
     )
     line.close()
 
@@ -83,12 +96,14 @@ def sampling(probe: Probe) -> None:
         expect(
             abs(sum(probs.values()) - 1) <= 1e-3 and len(probs) <= 8 and token in probs,
             f"q of node {parent}: {probs}, from which {token} was drawn",
-            "at most top_m tokens that sum to 1, the drawn one among them", remedy,
+            "at most top_m tokens that sum to 1, the drawn one among them",
+            remedy,
         )
         expect(
             len(made.chosen_probs) > i and abs(made.chosen_probs[i] - probs[token]) <= 1e-3,
             f"chosen_probs {list(made.chosen_probs)} with {probs[token]} in q of token {i + 1}",
-            "q of each token", remedy,
+            "q of each token",
+            remedy,
         )
     expect_same(
         answers[0], answers[1], "two sessions of one seed", "let a draw depend on seed and place"

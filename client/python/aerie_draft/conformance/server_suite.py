@@ -81,18 +81,27 @@ def _run(check, probe: Probe, evidence: Evidence, settings: ServerSettings) -> N
         evidence.violated(rule, rule, broken.seen, broken.expected, broken.remedy)
     except Refused as refused:
         evidence.violated(
-            rule, rule, f"a call that is right was refused: {refused}", "it to be served",
+            rule,
+            rule,
+            f"a call that is right was refused: {refused}",
+            "it to be served",
             "see the server's log",
         )
     except grpc.RpcError as error:
         evidence.violated(
-            rule, rule, f"a call ended with {error.code().name}: {error.details()}",
-            "an answer", "see the server's log",
+            rule,
+            rule,
+            f"a call ended with {error.code().name}: {error.details()}",
+            "an answer",
+            "see the server's log",
         )
     except Exception as error:  # Whatever a server sends must not end the tool.
         evidence.violated(
-            rule, rule, f"an answer that cannot be read: {type(error).__name__}: {error}",
-            "one as the contract describes it", "compare it with the contract",
+            rule,
+            rule,
+            f"an answer that cannot be read: {type(error).__name__}: {error}",
+            "one as the contract describes it",
+            "compare it with the contract",
         )
     else:
         evidence.saw(rule)

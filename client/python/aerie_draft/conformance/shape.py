@@ -68,7 +68,7 @@ class DrafterShape:
 
 
 def parse_captures(text: str) -> tuple[Capture, ...]:
-    """"2,15,27" or "2,15,final_norm": boundaries, never layer ids."""
+    """ "2,15,27" or "2,15,final_norm": boundaries, never layer ids."""
     captures = []
     for word in text.split(","):
         word = word.strip()

@@ -39,21 +39,27 @@ class Rounds:
     def end(self) -> None:
         for rule, (missed, kept), expected, remedy in (
             (
-                "W-VERIFY", self._kept, "them to be kept",
+                "W-VERIFY",
+                self._kept,
+                "them to be kept",
                 "verify draft token i against the target's choice behind draft token i - 1, the "
                 "first one behind the newest token",
             ),
             (
-                "W-LATE-DRAFT", self._kept_after_hold,
+                "W-LATE-DRAFT",
+                self._kept_after_hold,
                 "them to be kept: the late answer belongs to no call that still waits",
                 "match answers by id, and drop those nobody waits for",
             ),
         ):
             if missed > kept:
                 self._evidence.violated(
-                    rule, self._scenario.name,
+                    rule,
+                    self._scenario.name,
                     f"{missed} of {kept + missed} proposals began with tokens of the worker's own "
-                    "text that it did not keep", expected, remedy,
+                    "text that it did not keep",
+                    expected,
+                    remedy,
                 )
 
     def propose(self, session: StrictSession, k: int, response: draft_pb2.DraftResponse) -> None:
@@ -85,6 +91,18 @@ class Rounds:
         record = session.record
         record.num_spec_tokens = max(record.num_spec_tokens, len(planned.tokens))
         session.planned = planned if planned.tokens else None
+
+    def past_context(
+        self, session: StrictSession, request: draft_pb2.DraftRequest
+    ) -> draft_pb2.DraftResponse:
+        """As a real server's: no rows are taken any more, and where calls begin is no matter."""
+        self._evidence.saw("W-CONTEXT-LIMIT")
+        session.planned = None
+        return draft_pb2.DraftResponse(
+            seq=request.seq,
+            length=session.length,
+            no_draft_reason=draft_pb2.NO_DRAFT_REASON_CONTEXT_LIMIT,
+        )
 
     def judge(
         self, session: StrictSession, full: list[int], request: draft_pb2.DraftRequest | None
@@ -126,7 +144,9 @@ class Rounds:
         else:
             return
         self._evidence.violated(
-            "W-FINAL-TOKENS", self._scenario.name, f"a close that brings {seen}",
+            "W-FINAL-TOKENS",
+            self._scenario.name,
+            f"a close that brings {seen}",
             "the tokens committed since the last Draft call, once",
             "give them as final_token_ids; they need no states",
         )

@@ -14,6 +14,7 @@ from aerie_draft.conformance.faults import FaultScript, unknown_session
 from aerie_draft.conformance.report import Evidence
 from aerie_draft.conformance.row_checks import Pairing
 from aerie_draft.conformance.scenarios import PLAIN, Fault, Scenario
+from aerie_draft.conformance.session_book import SessionBook
 from aerie_draft.conformance.shape import DrafterShape
 from aerie_draft.conformance.strict_rounds import UNKNOWN_ENUM, Rounds
 from aerie_draft.conformance.strict_session import (
@@ -34,16 +35,25 @@ class StrictService:
     """The answers, without the wire: `StrictWire` calls it. Any thread."""
 
     def __init__(
-        self, shape: DrafterShape, evidence: Evidence, texts: Texts, *, max_k: int = 8,
-        row_tolerance: float = 0.05, comeback: float = 10.0,
+        self,
+        shape: DrafterShape,
+        evidence: Evidence,
+        texts: Texts,
+        *,
+        max_k: int = 8,
+        row_tolerance: float = 0.05,
+        comeback: float = 10.0,
     ):
         self._shape = shape
         self._evidence = evidence
         self._lock = threading.RLock()
         self._names = (f"conformance-{n}" for n in itertools.count(1))
         self.limits = draft_pb2.Limits(
-            max_k=max_k, max_rows_per_call=_USUAL_ROWS, max_message_bytes=64 << 20,
-            max_sessions=64, max_context=1 << 20,
+            max_k=max_k,
+            max_rows_per_call=_USUAL_ROWS,
+            max_message_bytes=64 << 20,
+            max_sessions=64,
+            max_context=1 << 20,
         )
         self.limits.session_lease.seconds = 600
         self._checks = CallChecks(shape, self.limits, evidence)
@@ -64,42 +74,39 @@ class StrictService:
             self._texts.learning = scenario is PLAIN
             self._rounds.begin(scenario)
             self._script.begin(scenario)
-            self._sessions: dict[str, StrictSession] = {}
-            self._gone: set[str] = set()  # with their stream; the next call is told
-            self._lost: set[str] = set()  # the worker was told that they are gone
-            self._closed: set[str] = set()
+            self._sessions = SessionBook(self._evidence, scenario.name)
 
     def end(self, failed: bool) -> None:
         """The worker has ended: what it left open, and sums over the scenario. One that `failed`
         had no chance to close anything."""
         with self._lock:
             died = failed or Fault.DIE in self.scenario.faults.values()
-            for session in self._sessions.values():
+            for session in self._sessions.open():
                 if self._texts.learning:
                     self._rounds.learn(session, session.tokens)
                 if session.calls and not died:
                     self._violated(
                         "W-CLOSE",
                         f"session {session.id} with {session.length} rows was open when the "
-                        "worker had ended", "a CloseSession when its sequence ends",
+                        "worker had ended",
+                        "a CloseSession when its sequence ends",
                         "close it on every way out, errors too",
                     )
             self._rounds.end()
 
     def open_sessions(self) -> int:
         with self._lock:
-            return sum(1 for session in self._sessions.values() if session.calls)
+            return sum(1 for session in self._sessions.open() if session.calls)
 
     def stream_ended(self, ids: set[str]) -> None:
         with self._lock:
             for name in ids:
-                session = self._sessions.pop(name, None)
+                session = self._sessions.end_with_stream(name)
                 if session is None:
                     continue
                 self._evidence.saw("W-CLOSE")
                 if self._texts.learning:
                     self._rounds.learn(session, session.tokens)
-                self._gone.add(name)
 
     def server_info(self) -> draft_pb2.GetServerInfoResponse:
         with self._lock:
@@ -122,8 +129,8 @@ class StrictService:
                 next(self._names), request.manifest, options, request.start, told=request.start
             )
             if request.HasField("fork"):
-                session.begin_as(self._find(request.fork.session_id), request.fork.length)
-            self._sessions[session.id] = session
+                session.begin_as(self._sessions.find(request.fork.session_id), request.fork.length)
+            self._sessions.add(session)
             response = draft_pb2.OpenSessionResponse(
                 session_id=session.id, options=options, length=session.length
             )
@@ -132,7 +139,7 @@ class StrictService:
 
     def close(self, request: draft_pb2.CloseSessionRequest) -> draft_pb2.CloseSessionResponse:
         with self._lock:
-            session = self._find(request.session_id)
+            session = self._sessions.find(request.session_id)
             self._evidence.saw("W-CLOSE")
             self._script.text_ends()
             full = session.tokens + list(request.final_token_ids)
@@ -140,8 +147,7 @@ class StrictService:
             self._rounds.judge(session, full, None)
             if self._texts.learning:
                 self._rounds.learn(session, full)
-            del self._sessions[session.id]
-            self._closed.add(session.id)
+            self._sessions.close(session)
             return self._from_newer(draft_pb2.CloseSessionResponse(acceptance=session.record))
 
     def draft(self, request: draft_pb2.DraftRequest) -> tuple[draft_pb2.DraftResponse, bool]:
@@ -155,7 +161,7 @@ class StrictService:
                 options = draft_pb2.SessionOptions(max_k=self.limits.max_k)
                 session = StrictSession("", request.manifest, options)
             else:
-                session = self._find(request.session_id)
+                session = self._sessions.find(request.session_id)
             if request.seq:
                 self._evidence.saw("W-SEQ")
                 if session.seq == request.seq:
@@ -163,15 +169,14 @@ class StrictService:
                 self._checks.order(request, session)
             self._checks.shape(request, session)
             if session.full:
-                return self._past_context(session, request), False
+                return self._from_newer(self._rounds.past_context(session, request)), False
             resent = session.resend_from is not None
             if not session.calls:
-                self._checks.beginning(request, session, bool(self._lost))
+                self._checks.beginning(request, session, self._sessions.any_lost)
             self._checks.base(request, session)
             fault = self._script.take(session) if request.k else None
             if fault is Fault.FORGET:
-                del self._sessions[session.id]
-                self._lost.add(session.id)
+                self._sessions.forget(session)
                 raise unknown_session(session.id)
             return self._serve(session, request, resent, fault)
 
@@ -193,7 +198,8 @@ class StrictService:
                 f"seq {request.seq} twice, for {len(session.stored_call[1])} rows from row "
                 f"{session.stored_call[0]} and then for {len(request.token_ids)} from row "
                 f"{request.base_length}, not the same call",
-                "a number to stand for one call", "repeat a call as it was, or number it anew",
+                "a number to stand for one call",
+                "repeat a call as it was, or number it anew",
             )
         session.answered()
         return session.stored
@@ -214,7 +220,7 @@ class StrictService:
             response.accepted = kept
         if fault is Fault.CONTEXT_LIMIT:
             session.full = True
-            return self._past_context(session, request), False
+            return self._from_newer(self._rounds.past_context(session, request)), False
         session.commit(base, new, request.hidden_states.data)
         response.length = session.length
         self._rounds.propose(session, request.k, response)
@@ -232,36 +238,6 @@ class StrictService:
             raise BrokenConnection
         session.held_back = True
         return response, True
-
-    def _past_context(self, session: StrictSession, request) -> draft_pb2.DraftResponse:
-        """As a real server's: no rows are taken any more, and where calls begin is no matter."""
-        self._evidence.saw("W-CONTEXT-LIMIT")
-        session.planned = None
-        return self._from_newer(
-            draft_pb2.DraftResponse(
-                seq=request.seq, length=session.length,
-                no_draft_reason=draft_pb2.NO_DRAFT_REASON_CONTEXT_LIMIT,
-            )
-        )
-
-    def _find(self, name: str) -> StrictSession:
-        session = self._sessions.get(name)
-        if session is not None:
-            return session
-        if name in self._closed:
-            self._violated(
-                "W-CLOSE", f"a call of session {name} after it was closed", "none",
-                "open a new session for a new sequence",
-            )
-        elif name in self._gone:
-            self._gone.discard(name)
-            self._lost.add(name)
-        elif name in self._lost:
-            self._violated(
-                "W-SESSION-LOST", f"a call of session {name} after NOT_FOUND", "none",
-                "open a new session and send all rows, from row 0 or from where they begin",
-            )
-        raise unknown_session(name)
 
     def _from_newer(self, message):
         """A message as a server of a later version might send it."""

@@ -15,7 +15,7 @@ from aerie_draft.conformance.proposals import Planned
 
 
 class Refusal(Exception):
-    """An answer that is an error, with an ErrorDetail in the trailer or in the stream's response."""
+    """An error in place of an answer, with an ErrorDetail in the trailer or in the response."""
 
     def __init__(self, code: grpc.StatusCode, reason: str, message: str, **fields):
         super().__init__(message)

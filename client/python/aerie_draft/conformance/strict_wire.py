@@ -27,9 +27,7 @@ _THREADS = 64
 class StrictWire(draft_pb2_grpc.DraftServiceServicer):
     """A context manager: listens from its beginning, and again at begin() after it died."""
 
-    def __init__(
-        self, service: StrictService, evidence: Evidence, listen: str, patience: float
-    ):
+    def __init__(self, service: StrictService, evidence: Evidence, listen: str, patience: float):
         """`patience`: seconds that an answer is held back before the worker is held to have no
         deadline."""
         self._service = service
@@ -101,7 +99,9 @@ class StrictWire(draft_pb2_grpc.DraftServiceServicer):
         left = context.time_remaining()
         if left is None or left > _NO_DEADLINE:
             self._evidence.violated(
-                "W-DEADLINE", self._service.scenario.name, "a Draft call without a deadline",
+                "W-DEADLINE",
+                self._service.scenario.name,
+                "a Draft call without a deadline",
                 "one that is as long as a round may wait",
                 "give the call a timeout: a drafter that hangs must not hang the target",
             )
@@ -143,9 +143,11 @@ class StrictWire(draft_pb2_grpc.DraftServiceServicer):
 
     def _waited_too_long(self) -> None:
         self._evidence.violated(
-            "W-DEADLINE", self._service.scenario.name,
+            "W-DEADLINE",
+            self._service.scenario.name,
             f"a worker that had waited {self._patience:g} s for one answer and still waited",
-            "it to give up and decode without a draft", "give draft calls a deadline",
+            "it to give up and decode without a draft",
+            "give draft calls a deadline",
         )
 
     def DraftStream(self, request_iterator, context):
@@ -222,7 +224,8 @@ class _Stream:
                 self._sessions.discard(request.close_session.session_id)
             else:
                 raise Refusal(
-                    grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_INVALID",
+                    grpc.StatusCode.INVALID_ARGUMENT,
+                    "REQUEST_INVALID",
                     "a stream request without a request; expected one of three; fill it in",
                 )
         except Refusal as refusal:

@@ -18,9 +18,7 @@ from aerie_draft.values import common_prefix
 class TextChecks:
     """The strict server's lock guards it."""
 
-    def __init__(
-        self, shape: DrafterShape, evidence: Evidence, texts: Texts, row_tolerance: float
-    ):
+    def __init__(self, shape: DrafterShape, evidence: Evidence, texts: Texts, row_tolerance: float):
         self._evidence = evidence
         self._texts = texts
         self._book = RowBook(len(shape.captures), row_tolerance)
@@ -74,9 +72,12 @@ class TextChecks:
         resent = resent and common_prefix(full, session.evicted) < len(session.evicted)
         rule = "W-RESEND-FROM" if resent else "W-ROWS-COMMITTED"
         self._violated(
-            rule, seen, "the tokens of the text that was decoded without drafts",
-            "send all rows from base_length on" if resent else
-            "send what the target kept; if the text itself is another one at each run, decode "
+            rule,
+            seen,
+            "the tokens of the text that was decoded without drafts",
+            "send all rows from base_length on"
+            if resent
+            else "send what the target kept; if the text itself is another one at each run, decode "
             "greedily, or tell --texts",
         )
 
@@ -124,12 +125,15 @@ class TextChecks:
         self._evidence.saw("W-ACCEPTED")
         if judged is None or not judged[0].delivered:
             self._violated(
-                "W-ACCEPTED", f"accepted {request.accepted} without a proposal that was answered",
-                "nothing", "leave it unset when the last proposal did not arrive",
+                "W-ACCEPTED",
+                f"accepted {request.accepted} without a proposal that was answered",
+                "nothing",
+                "leave it unset when the last proposal did not arrive",
             )
         elif judged[1] != request.accepted:
             self._violated(
-                "W-ACCEPTED", f"accepted {request.accepted} where the tokens say {judged[1]}",
+                "W-ACCEPTED",
+                f"accepted {request.accepted} where the tokens say {judged[1]}",
                 "the tokens of the proposal that the target kept, without its own",
                 "count leading draft tokens that are equal, bonus token not included",
             )

@@ -1,7 +1,7 @@
 """Runs a worker under test through the scenarios and judges what arrived.
 
-The worker is any callable that decodes the same text once, greedily, with drafts from the address it
-is given: it may start a process, or ask an engine that runs already.
+The worker is any callable that decodes the same text once, greedily, with drafts from the address
+it is given: it may start a process, or ask an engine that runs already.
 """
 
 from __future__ import annotations
@@ -67,7 +67,11 @@ def check_worker(
     evidence = Evidence()
     texts = Texts(settings.texts)
     service = StrictService(
-        shape, evidence, texts, max_k=settings.max_k, row_tolerance=settings.row_tolerance,
+        shape,
+        evidence,
+        texts,
+        max_k=settings.max_k,
+        row_tolerance=settings.row_tolerance,
         comeback=settings.comeback,
     )
     rules = None if settings.rules is None else set(settings.rules)
@@ -106,7 +110,9 @@ def _judge_run(evidence: Evidence, scenario: Scenario, result: WorkerRun) -> Non
         evidence.saw(rule)
     if result.exit_code != 0 and scenario is not PLAIN:
         evidence.violated(
-            rule, scenario.name, f"the worker ended with {result.exit_code}: {result.trouble}",
+            rule,
+            scenario.name,
+            f"the worker ended with {result.exit_code}: {result.trouble}",
             "0, with its text decoded",
             "a draft is help, not a need: decode the round without it",
         )
@@ -125,10 +131,12 @@ def _judge_plain(evidence, service, texts: Texts, result: WorkerRun) -> None:
         evidence.saw("W-PAIRING")
     elif verdict is not None:
         evidence.violated(
-            "W-PAIRING", PLAIN.name,
+            "W-PAIRING",
+            PLAIN.name,
             f"rows whose states resemble each other as if tokens were one position {verdict} "
-            f"(distances: {numbers})", "states that resemble each other when the token in front "
-            "of the row's is the same", "pair the state of position i with token i + 1",
+            f"(distances: {numbers})",
+            "states that resemble each other when the token in front of the row's is the same",
+            "pair the state of position i with token i + 1",
         )
     else:
         evidence.undecided(
@@ -152,7 +160,9 @@ def _judge_outputs(evidence, outputs: dict[str, str], settings: WorkerSettings) 
                 min(len(output), len(expected)),
             )
             evidence.violated(
-                "W-OUTPUT", name, f"output that goes {output[at : at + 40]!r} from character {at}",
+                "W-OUTPUT",
+                name,
+                f"output that goes {output[at : at + 40]!r} from character {at}",
                 repr(expected[at : at + 40]),
                 "the text must not depend on drafts; look for tokens taken without being verified",
             )
