@@ -53,19 +53,15 @@ class TextChecks:
                 "cut rows and tokens of a verification to accepted + 1",
             )
             return
-        place = base - session.start
-        ours = lambda shift: text[max(place + shift, 0) : max(place + shift, 0) + len(new)]  # noqa: E731
-        for shift, what in ((-1, "behind"), (1, "ahead")):
-            # One token alone may be a coincidence.
-            shifted = ours(shift)
-            if len(new) > 1 and place + shift >= 0 and new[: len(shifted)] == shifted:
-                self._violated(
-                    "W-PAIRING",
-                    f"{seen}: the tokens are one position {what}",
-                    "the token that follows each state",
-                    "pair the state of position i with token i + 1",
-                )
-                return
+        moved = _moved(text, base - session.start, new)
+        if moved:
+            self._violated(
+                "W-PAIRING",
+                f"{seen}: the tokens are one position {moved}",
+                "the token that follows each state",
+                "pair the state of position i with token i + 1",
+            )
+            return
         if self._texts.given and base == session.start == 0 and self._starts_at_zero(new):
             return
         # A resend repeats what was there; what is wrong behind it was wrong without it.
@@ -137,3 +133,13 @@ class TextChecks:
                 "the tokens of the proposal that the target kept, without its own",
                 "count leading draft tokens that are equal, bonus token not included",
             )
+
+
+def _moved(text: list[int], place: int, new: list[int]) -> str:
+    """Returns "behind" or "ahead" when `new` is what the text has one place off, else ""."""
+    for shift, what in ((-1, "behind"), (1, "ahead")):
+        first = place + shift
+        # One token alone may be a coincidence.
+        if len(new) > 1 and first >= 0 and text[first : first + len(new)] == new:
+            return what
+    return ""
