@@ -180,7 +180,8 @@ absl::Status DraftSession::CheckInput(const DraftInput& input) const {
 
 absl::Status DraftSession::SendFrom(int64_t from, const DraftInput& input, absl::Time deadline,
                                     DraftOutcome* outcome) {
-  if (id_.empty()) AERIE_RETURN_IF_ERROR(Open(deadline));
+  const bool reopened = id_.empty();
+  if (reopened) AERIE_RETURN_IF_ERROR(Open(deadline));
   if (from < input.base_length) {
     AERIE_ASSIGN_OR_RETURN(const RowBatch lost, settings_.row_source(from, input.base_length));
     if (lost.rows.rows() != input.base_length - from ||
@@ -195,7 +196,9 @@ absl::Status DraftSession::SendFrom(int64_t from, const DraftInput& input, absl:
   const auto count = static_cast<int64_t>(input.tokens.size());
   const int64_t held = std::clamp<int64_t>(from - input.base_length, 0, count);
   const RowBatch rest = Slice({input.tokens, input.rows}, held, count - held);
-  const Wish wish = {input.k, held == 0 ? input.accepted : std::nullopt, input.verify_cost};
+  // A session that was opened anew has had no proposal of which anything could be accepted.
+  const bool tells = held == 0 && !reopened;
+  const Wish wish = {input.k, tells ? input.accepted : std::nullopt, input.verify_cost};
   return SendRows(input.base_length + held, rest, wish, deadline, outcome);
 }
 

@@ -55,10 +55,14 @@ TEST_P(ResyncTest, ReopensAndReplaysWhenTheServerHasForgottenTheSession) {
   const std::string old_id = session->id();
   service_.ForgetSessions();
   worker.Grow(122);
-  const DraftOutcome outcome = session->Draft(worker.Call(120, 3));
+  DraftInput call = worker.Call(120, 3);
+  call.accepted = 1;
+  const DraftOutcome outcome = session->Draft(call);
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
   EXPECT_EQ(outcome.resyncs, 1);
   EXPECT_NE(session->id(), old_id);
+  EXPECT_FALSE(service_.DraftRequests().back().has_accepted())
+      << "the new session has had no proposal";
   EXPECT_THAT(outcome.tree.tokens, ElementsAreArray(worker.ExpectedDraft(3)));
   ExpectServerHolds(worker);
 }
