@@ -38,7 +38,8 @@ DraftOutcome DraftClient::DraftOnce(const Manifest& manifest, absl::Span<const i
   if (!rows.empty()) rpc::EncodeHiddenStates(rows, draft.mutable_hidden_states());
   draft.set_k(static_cast<uint32_t>(k));
   DraftOutcome outcome;
-  const auto response = core_->Exchange(std::move(request), core_->Deadline(), &outcome.attempts);
+  const auto response =
+      core_->Exchange(std::move(request), core_->key(), core_->Deadline(), &outcome.attempts);
   outcome.status = response.ok() ? ReadAnswer(response->draft(), &outcome) : response.status();
   return outcome;
 }

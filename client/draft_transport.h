@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -19,9 +20,11 @@ class DraftTransport {
   // Sends `request`, whose id no other open request has, and waits for its answer, at most until
   // `deadline`. An error answer is the returned Status, with its ErrorDetail attached. UNAVAILABLE
   // without a reason: the connection was lost, and the request may or may not have been served.
-  // DEADLINE_EXCEEDED: likewise unknown.
+  // DEADLINE_EXCEEDED: likewise unknown. `key` says to a proxy which server holds the session
+  // (client/session_key.h), where the transport lets each request have one.
   virtual absl::StatusOr<v1::DraftStreamResponse> Exchange(
-      std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) = 0;
+      std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& key,
+      absl::Time deadline) = 0;
 };
 
 // DEADLINE_EXCEEDED, reason DEADLINE: what Exchange gives when no answer came in time.

@@ -1,5 +1,6 @@
 #include "client/unary_transport.h"
 
+#include "client/session_key.h"
 #include "common/check.h"
 #include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
@@ -7,8 +8,10 @@
 namespace aerie {
 
 absl::StatusOr<v1::DraftStreamResponse> UnaryTransport::Exchange(
-    std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) {
+    std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& key,
+    absl::Time deadline) {
   grpc::ClientContext context;
+  AddSessionKey(key, &context);
   context.set_deadline(absl::ToChronoTime(deadline));
   v1::DraftService::Stub& stub = connection_->stub();
   v1::DraftStreamResponse response;

@@ -1,6 +1,9 @@
 // Every request as a call of its own. Sessions outlive the connection.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "client/connection.h"
 #include "client/draft_transport.h"
 
@@ -12,7 +15,8 @@ class UnaryTransport : public DraftTransport {
   explicit UnaryTransport(Connection* connection) : connection_(connection) {}
 
   absl::StatusOr<v1::DraftStreamResponse> Exchange(
-      std::shared_ptr<const v1::DraftStreamRequest> request, absl::Time deadline) override;
+      std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& key,
+      absl::Time deadline) override;
 
  private:
   Connection* const connection_;

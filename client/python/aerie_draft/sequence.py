@@ -91,6 +91,7 @@ class DraftedSequence:
         self._keep_rows = keep_rows
         self._timeout = timeout
         self._session: DraftSession | None = None
+        self._key: str | None = None  # of the first session, and of those that replace it
         self._rows = RowStore(start, manifest.row_width, manifest.dtype.storage)
         self._origin = start  # the first row of the session
         self._held = start  # rows before it are believed to be held by the server, or in the hole
@@ -171,8 +172,10 @@ class DraftedSequence:
                 self._options,
                 start=self._origin,
                 client=self._client_name,
+                key=self._key,
                 timeout=self._timeout,
             )
+            self._key = self._session.key
             self._held, self._proposed = self._origin, None
         return self._session.draft(
             self._held,

@@ -29,6 +29,7 @@ class DraftSession:
         manifest: Manifest,
         opened: draft_pb2.OpenSessionResponse,
         *,
+        key: str,
         rows_per_call: int,
         timeout: float,
         retries: int,
@@ -36,6 +37,7 @@ class DraftSession:
     ):
         """`on_lost` is called when the server cannot be reached any more."""
         self.session_id: str = opened.session_id
+        self.key = key  # tells a proxy which server holds it
         self.options: SessionOptions = codec.options_value(opened.options)  # in force
         self.lease: float = codec.seconds(opened.lease)
         self.manifest = manifest
@@ -106,7 +108,7 @@ class DraftSession:
             session_id=self.session_id, final_token_ids=final_tokens
         )
         response = self._transport.close_session(
-            request, self._timeout if timeout is None else timeout
+            request, self._timeout if timeout is None else timeout, self.key
         )
         return codec.acceptance_value(response.acceptance)
 
@@ -117,7 +119,7 @@ class DraftSession:
         tries = 1 + (self._retries if self._transport.sessions_survive_reconnect else 0)
         while True:
             try:
-                response = self._transport.draft(request, deadline.left())
+                response = self._transport.draft(request, deadline.left(), self.key)
                 self.length = response.length
                 return response
             except Unavailable as error:

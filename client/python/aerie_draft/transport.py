@@ -3,12 +3,18 @@
 Both raise AerieError only. What differs: a session opened on a stream belongs to that stream, so a
 broken stream ends its sessions, while a session opened by its own rpc outlives a lost connection,
 and a call of it may be repeated.
+
+Behind a proxy, calls with equal `aerie-session` metadata come to one server. That is the session's
+key for an rpc a call, and one key of the client's for all its streams, since a proxy cannot part a
+stream.
 """
 
 from __future__ import annotations
 
 import itertools
 import queue
+import re
+import secrets
 import threading
 
 import grpc
@@ -18,6 +24,22 @@ from aerie_draft.errors import AerieError, DeadlineExceeded, Unavailable
 from aerie_draft.errors import error_from_detail, error_from_rpc
 
 
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+def new_session_key() -> str:
+    """A key that nobody else has."""
+    return secrets.token_hex(16)
+
+
+def check_session_key(key: str) -> None:
+    if not _KEY.fullmatch(key):
+        raise ValueError(
+            f"the session key is {key!r}; expected 1 to 64 letters, digits, dots, dashes or "
+            "underscores, since it travels as metadata; shorten it, or give none"
+        )
+
+
 class UnaryTransport:
     """One rpc a call. Any thread."""
 
@@ -25,18 +47,23 @@ class UnaryTransport:
 
     def __init__(self, channel: grpc.Channel):
         self._stub = draft_pb2_grpc.DraftServiceStub(channel)
+        self._key = new_session_key()
+
+    def key_for(self, key: str | None) -> str:
+        """The key of a session that is to have `key`; None: one of its own."""
+        return new_session_key() if key is None else key
 
     def server_info(self, request, timeout):
-        return _call(self._stub.GetServerInfo, request, timeout)
+        return _call(self._stub.GetServerInfo, request, timeout, self._key)
 
-    def open_session(self, request, timeout):
-        return _call(self._stub.OpenSession, request, timeout)
+    def open_session(self, request, timeout, key):
+        return _call(self._stub.OpenSession, request, timeout, key)
 
-    def draft(self, request, timeout):
-        return _call(self._stub.Draft, request, timeout)
+    def draft(self, request, timeout, key=None):
+        return _call(self._stub.Draft, request, timeout, key or self._key)
 
-    def close_session(self, request, timeout):
-        return _call(self._stub.CloseSession, request, timeout)
+    def close_session(self, request, timeout, key):
+        return _call(self._stub.CloseSession, request, timeout, key)
 
     def close(self):
         pass
@@ -49,19 +76,31 @@ class StreamTransport:
 
     def __init__(self, channel: grpc.Channel):
         self._stub = draft_pb2_grpc.DraftServiceStub(channel)
+        self._key = new_session_key()
         self._lock = threading.Lock()
         self._stream: _Stream | None = None
 
-    def server_info(self, request, timeout):
-        return _call(self._stub.GetServerInfo, request, timeout)
+    def key_for(self, key: str | None) -> str:
+        """The stream's, whatever session it is for."""
+        if key not in (None, self._key):
+            raise ValueError(
+                f"the session has the key {key!r}, but its client sends all sessions on one "
+                "stream, which goes to one server; expected no key; give none, or use "
+                'transport="unary"'
+            )
+        return self._key
 
-    def open_session(self, request, timeout):
+    def server_info(self, request, timeout):
+        # Its limits must be those of the server that has the stream.
+        return _call(self._stub.GetServerInfo, request, timeout, self._key)
+
+    def open_session(self, request, timeout, key):
         return self._exchange("open_session", request, timeout)
 
-    def draft(self, request, timeout):
+    def draft(self, request, timeout, key=None):
         return self._exchange("draft", request, timeout)
 
-    def close_session(self, request, timeout):
+    def close_session(self, request, timeout, key):
         return self._exchange("close_session", request, timeout)
 
     def close(self):
@@ -73,7 +112,7 @@ class StreamTransport:
     def _exchange(self, kind, request, timeout):
         with self._lock:
             if self._stream is None or self._stream.broken:
-                self._stream = _Stream(self._stub)
+                self._stream = _Stream(self._stub, self._key)
             stream = self._stream
         return stream.exchange(kind, request, timeout)
 
@@ -83,13 +122,15 @@ class _Stream:
 
     _END = object()
 
-    def __init__(self, stub):
+    def __init__(self, stub, key):
         self._requests: queue.SimpleQueue = queue.SimpleQueue()
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self._waiting: dict[int, queue.SimpleQueue] = {}
         self._failure: AerieError | None = None
-        self._call = stub.DraftStream(iter(self._requests.get, self._END))
+        self._call = stub.DraftStream(
+            iter(self._requests.get, self._END), metadata=_metadata(key)
+        )
         self._reader = threading.Thread(target=self._read, name="aerie-draft-stream", daemon=True)
         self._reader.start()
 
@@ -149,8 +190,12 @@ class _Stream:
         self._requests.put(self._END)  # Frees the thread in which gRPC reads requests.
 
 
-def _call(method, request, timeout):
+def _metadata(key):
+    return (("aerie-session", key),)
+
+
+def _call(method, request, timeout, key):
     try:
-        return method(request, timeout=timeout)
+        return method(request, timeout=timeout, metadata=_metadata(key))
     except grpc.RpcError as error:
         raise error_from_rpc(error) from None
