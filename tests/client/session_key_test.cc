@@ -96,7 +96,7 @@ TEST_P(SessionKeyTest, MayBeGivenForTheForkOfAnotherClientsSession) {
 TEST(CheckSessionKeyTest, TakesWhatMetadataCanCarry) {
   EXPECT_TRUE(CheckSessionKey("aZ09.-_").ok());
   EXPECT_TRUE(CheckSessionKey(std::string(64, 'a')).ok());
-  for (const std::string key :
+  for (const std::string& key :
        {std::string(), std::string(65, 'a'), std::string("a b"), std::string("a\n"),
         std::string("\xc3\xa4"), std::string("a\0", 2)}) {
     const absl::Status refused = CheckSessionKey(key);

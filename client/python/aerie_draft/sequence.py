@@ -102,6 +102,11 @@ class DraftedSequence:
         self.holes = 0  # of these, the times that drafts went on without rows that were let go
 
     @property
+    def key(self) -> str | None:
+        """What tells a proxy which server holds the session; None before the first one."""
+        return self._key
+
+    @property
     def length(self) -> int:
         """Rows committed so far, sent or not, with those before `start`."""
         return self._rows.end
