@@ -82,14 +82,14 @@ std::optional<std::string> ClientCore::KeyOf(const std::string& session_id) {
 }
 
 absl::StatusOr<v1::DraftStreamResponse> ClientCore::Exchange(
-    std::shared_ptr<v1::DraftStreamRequest> request, const std::string& key, absl::Time deadline,
-    int* attempts) {
+    std::shared_ptr<v1::DraftStreamRequest> request, const CallMetadata& metadata,
+    absl::Time deadline, int* attempts) {
   request->set_id(next_id_.fetch_add(1, std::memory_order_relaxed));
   absl::StatusOr<v1::DraftStreamResponse> response = absl::UnknownError("not sent");
   AERIE_RETURN_IF_ERROR(connection_.Run(
       deadline,
       [&] {
-        response = transport_->Exchange(request, key, deadline);
+        response = transport_->Exchange(request, metadata, deadline);
         return response.status();
       },
       attempts));

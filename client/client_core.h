@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/call_metadata.h"
 #include "client/client_options.h"
 #include "client/connection.h"
 #include "client/draft_transport.h"
@@ -35,11 +36,10 @@ class ClientCore {
   void ForgetServerInfo();
 
   // One request and its answer. Repeated after a lost connection, so it must be safe to repeat.
-  // Fills in the id. `key`: client/session_key.h. `attempts`, when given, grows by the number of
-  // tries.
+  // Fills in the id. `attempts`, when given, grows by the number of tries.
   absl::StatusOr<v1::DraftStreamResponse> Exchange(std::shared_ptr<v1::DraftStreamRequest> request,
-                                                   const std::string& key, absl::Time deadline,
-                                                   int* attempts);
+                                                   const CallMetadata& metadata,
+                                                   absl::Time deadline, int* attempts);
 
   // The key of what belongs to no session.
   const std::string& key() const { return key_; }

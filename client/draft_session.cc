@@ -56,7 +56,7 @@ DraftSession::DraftSession(std::shared_ptr<ClientCore> core, Manifest manifest,
     : core_(std::move(core)),
       manifest_(std::move(manifest)),
       settings_(std::move(settings)),
-      key_(ChooseKey(settings_, *core_)) {}
+      metadata_{ChooseKey(settings_, *core_), settings_.options.traceparent} {}
 
 DraftSession::~DraftSession() {
   if (!closed_) Abandon();
@@ -67,7 +67,7 @@ void DraftSession::Abandon() {
   auto request = std::make_shared<v1::DraftStreamRequest>();
   request->mutable_close_session()->set_session_id(id_);
   ForgetId();
-  core_->Exchange(std::move(request), key_, absl::Now() + kGoodbye, nullptr).IgnoreError();
+  core_->Exchange(std::move(request), metadata_, absl::Now() + kGoodbye, nullptr).IgnoreError();
 }
 
 void DraftSession::ForgetId() {
@@ -104,9 +104,9 @@ absl::Status DraftSession::Open(absl::Time deadline) {
   rpc::EncodeManifest(manifest_, open.mutable_manifest());
   rpc::EncodeOpening(asked, &open);
   AERIE_ASSIGN_OR_RETURN(const auto response,
-                         core_->Exchange(std::move(request), key_, deadline, nullptr));
+                         core_->Exchange(std::move(request), metadata_, deadline, nullptr));
   id_ = response.open_session().session_id();
-  core_->RememberKey(id_, key_);
+  core_->RememberKey(id_, key());
   was_open_ = true;
   seq_ = 0;
   const absl::Status read = ReadOpened(response.open_session());
@@ -181,8 +181,8 @@ absl::StatusOr<AcceptanceRecord> DraftSession::Close(absl::Span<const int32_t> f
   close.set_session_id(id_);
   rpc::EncodeTokens(final_tokens, close.mutable_final_token_ids());
   core_->ForgetKey(id_);
-  AERIE_ASSIGN_OR_RETURN(const auto response,
-                         core_->Exchange(std::move(request), key_, core_->Deadline(), nullptr));
+  AERIE_ASSIGN_OR_RETURN(const auto response, core_->Exchange(std::move(request), metadata_,
+                                                              core_->Deadline(), nullptr));
   return rpc::DecodeAcceptanceRecord(response.close_session().acceptance());
 }
 
@@ -262,8 +262,8 @@ absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, con
   if (wish.verify_cost.has_value() && wish.k > 0) {
     rpc::EncodeVerifyCost(*wish.verify_cost, draft.mutable_verify_cost());
   }
-  AERIE_ASSIGN_OR_RETURN(const auto response,
-                         core_->Exchange(std::move(request), key_, deadline, &outcome->attempts));
+  AERIE_ASSIGN_OR_RETURN(const auto response, core_->Exchange(std::move(request), metadata_,
+                                                              deadline, &outcome->attempts));
   return ReadAnswer(response.draft(), outcome);
 }
 

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "client/call_metadata.h"
 #include "client/client_core.h"
 #include "client/draft_call.h"
 #include "common/acceptance_record.h"
@@ -67,7 +68,7 @@ class DraftSession {
   // Changes when a lost session is opened anew; empty while it is lost.
   const std::string& id() const { return id_; }
   // What tells a proxy which server holds it. Stays when a lost session is opened anew.
-  const std::string& key() const { return key_; }
+  const std::string& key() const { return metadata_.key; }
   // The options in force, as the server told them; fork, start and client as they were asked for.
   const SessionOptions& options() const { return in_force_; }
   // The largest k that the server takes.
@@ -101,7 +102,7 @@ class DraftSession {
   const std::shared_ptr<ClientCore> core_;
   const Manifest manifest_;
   const SessionSettings settings_;
-  const std::string key_;
+  const CallMetadata metadata_;
   std::string id_;
   bool was_open_ = false;
   SessionOptions in_force_;

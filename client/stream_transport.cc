@@ -22,7 +22,7 @@ StreamTransport::~StreamTransport() {
 }
 
 absl::StatusOr<v1::DraftStreamResponse> StreamTransport::Exchange(
-    std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& /*key*/,
+    std::shared_ptr<const v1::DraftStreamRequest> request, const CallMetadata& /*metadata*/,
     absl::Time deadline) {
   return Current()->Exchange(std::move(request), deadline);
 }

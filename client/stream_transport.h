@@ -29,7 +29,7 @@ class StreamTransport : public DraftTransport {
   ~StreamTransport() override;
 
   absl::StatusOr<v1::DraftStreamResponse> Exchange(
-      std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& key,
+      std::shared_ptr<const v1::DraftStreamRequest> request, const CallMetadata& metadata,
       absl::Time deadline) override;
 
  private:

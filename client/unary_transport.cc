@@ -1,6 +1,5 @@
 #include "client/unary_transport.h"
 
-#include "client/session_key.h"
 #include "common/check.h"
 #include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
@@ -8,10 +7,10 @@
 namespace aerie {
 
 absl::StatusOr<v1::DraftStreamResponse> UnaryTransport::Exchange(
-    std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& key,
+    std::shared_ptr<const v1::DraftStreamRequest> request, const CallMetadata& metadata,
     absl::Time deadline) {
   grpc::ClientContext context;
-  AddSessionKey(key, &context);
+  metadata.AddTo(&context);
   context.set_deadline(absl::ToChronoTime(deadline));
   v1::DraftService::Stub& stub = connection_->stub();
   v1::DraftStreamResponse response;

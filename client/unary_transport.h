@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "client/connection.h"
 #include "client/draft_transport.h"
@@ -15,7 +14,7 @@ class UnaryTransport : public DraftTransport {
   explicit UnaryTransport(Connection* connection) : connection_(connection) {}
 
   absl::StatusOr<v1::DraftStreamResponse> Exchange(
-      std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& key,
+      std::shared_ptr<const v1::DraftStreamRequest> request, const CallMetadata& metadata,
       absl::Time deadline) override;
 
  private:

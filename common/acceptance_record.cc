@@ -26,6 +26,12 @@ void AcceptanceRecord::Judge(int32_t proposed, int32_t depth, int32_t accepted) 
   spec_tokens = std::max(spec_tokens, proposed);
 }
 
+void AcceptanceRecord::KeepStep(int32_t proposed, int32_t accepted) {
+  if (per_step_accepted.size() == kMostSteps) return;
+  per_step_accepted.push_back(accepted);
+  per_step_drafted.push_back(proposed);
+}
+
 double AcceptanceRecord::MeanAcceptLength() const {
   if (spec_steps == 0) return 0.0;
   return 1.0 + static_cast<double>(accepted_draft_tokens) / static_cast<double>(spec_steps);

@@ -59,6 +59,8 @@ struct SessionOptions {
   std::string fork_of;
   int64_t fork_length = 0;
   std::string client;  // whose quota and share; empty: the nameless client's
+  bool acceptance_detail = false;  // the acceptance record lists its steps one by one
+  std::string traceparent;  // whose trace the session belongs to (trace_context.h); empty: none's
 
   // INVALID_ARGUMENT, reason OPTIONS_INVALID, when the options contradict each other, whatever
   // server they meet. The message names fields as the wire does.

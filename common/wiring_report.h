@@ -13,6 +13,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/wiring.h"
 
 namespace aerie {
@@ -93,5 +94,8 @@ struct WiringReport {
 
   friend bool operator==(const WiringReport&, const WiringReport&) = default;
 };
+
+// The worst state of all: wrong, suspect, unknown, ok; unknown when there is no report.
+WiringState WorstWiringState(absl::Span<const WiringReport> reports);
 
 }  // namespace aerie

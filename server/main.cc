@@ -1,7 +1,8 @@
 // aerie-server: loads a drafter, serves it over gRPC until a signal comes, drains, leaves.
 //
 // Exit codes: 0 after a drain, 1 when loading or listening failed or the drain did not end, 2 for a
-// command line that cannot be read.
+// command line that cannot be read. With --probe: 0 the server serves, 1 it does not, 2 it cannot
+// be asked.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,16 +18,22 @@
 #include "absl/time/clock.h"
 #include "aerie_version.h"
 #include "common/log.h"
+#include "common/rpc/health_check.h"
 #include "common/status_macros.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
 #include "server/checkpoint/checkpoint.h"
 #include "server/config/flags.h"
 #include "server/config/port_file.h"
 #include "server/config/stop_signal.h"
 #include "server/engine/draft_engine.h"
 #include "server/engine/kv_limits.h"
+#include "server/engine/round_observer_list.h"
 #include "server/metrics/exporter.h"
 #include "server/metrics/prometheus_observer.h"
 #include "server/model/eagle3_model.h"
+#include "server/request_log/request_log.h"
+#include "server/transport/admin_service.h"
 #include "server/transport/draft_service.h"
 #include "server/transport/grpc_log.h"
 #include "server/transport/grpc_server.h"
@@ -39,6 +46,8 @@ namespace {
 constexpr absl::Duration kGrace = absl::Seconds(2);
 // For the last replies to reach their clients.
 constexpr absl::Duration kFlush = absl::Seconds(1);
+// Within what those who probe a container usually allow.
+constexpr absl::Duration kProbePatience = absl::Seconds(3);
 
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadModel(const Options& options) {
   CheckpointOptions checkpoint_options;
@@ -141,6 +150,24 @@ absl::Status Drain(absl::Duration patience, GrpcServer* server, DraftServiceImpl
   return absl::OkStatus();
 }
 
+// Null when it is off.
+absl::StatusOr<std::unique_ptr<GrpcServer>> StartAdmin(const Options& options,
+                                                       AdminServiceImpl* service) {
+  if (!options.admin.enabled()) return nullptr;
+  if (options.admin.reachable_from_outside()) {
+    AERIE_LOG(warn,
+              "--admin-listen {} may be reached from other hosts and asks nobody who they are; "
+              "expected loopback, a Unix socket, or a network that only operators reach",
+              options.admin.listen);
+  }
+  GrpcServerOptions grpc = options.grpc;
+  grpc.listen = {options.admin.listen};
+  AERIE_ASSIGN_OR_RETURN(std::unique_ptr<GrpcServer> server, GrpcServer::Start(grpc, service));
+  server->SetServing(true);
+  AERIE_LOG(info, "administration at {}", server->addresses().front());
+  return server;
+}
+
 absl::Status Serve(Options options, StopSignal* stop) {
   if (!options.process.port_file.empty()) {
     AERIE_RETURN_IF_ERROR(RemovePortFile(options.process.port_file));
@@ -152,11 +179,16 @@ absl::Status Serve(Options options, StopSignal* stop) {
     AERIE_LOG(info, "listening on {}; not serving before the drafter is loaded", address);
   }
 
+  AdminServiceImpl admin_service;
+  AERIE_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcServer> admin,
+                         StartAdmin(options, &admin_service));
+
   AERIE_ASSIGN_OR_RETURN(std::unique_ptr<DraftModel> model, LoadModel(options));
   const DrafterSpec spec = model->spec();
   const KvStore kv_store = model->kv_store();
   AERIE_RETURN_IF_ERROR(CheckKvFits(options.engine, kv_store));
   options.LimitRowsToMessage(spec.wiring.size() * int64_t{spec.target_hidden_size});
+  SetLogDrafter(spec.name);
   LogSettings("server", options.settings);
   LogSettings("drafter", spec.settings);
 
@@ -167,18 +199,30 @@ absl::Status Serve(Options options, StopSignal* stop) {
     AERIE_LOG(info, "metrics at http://{}/metrics", exporter->address());
   }
 
-  DraftEngine engine(options.engine, std::move(model), &observer);
+  std::unique_ptr<RequestLog> request_log;
+  std::vector<RoundObserver*> observers = {&observer};
+  if (!options.request_log.path.empty()) {
+    AERIE_ASSIGN_OR_RETURN(
+        request_log, RequestLog::Open(options.request_log, {spec.name, spec.version}, &observer));
+    observers.push_back(request_log.get());
+    AERIE_LOG(info, "request log in {}", options.request_log.path);
+  }
+  RoundObserverList all_observers(std::move(observers));
+
+  DraftEngine engine(options.engine, std::move(model), &all_observers);
   service.Serve({.engine = &engine,
                  .info = BuildServerInfo(
                      spec, kv_store, options.engine, options.grpc.max_message_bytes,
                      {kVersion, kRevision, kCompiler, LibTorchVersion()}, options.settings),
-                 .round_observer = &observer,
+                 .round_observer = &all_observers,
                  .rpc_observer = &observer});
   server->SetServing(true);
   absl::Status written;
   if (!options.process.port_file.empty()) {
-    written = WritePortFile(options.process.port_file, server->addresses(),
-                            exporter == nullptr ? "" : exporter->address());
+    written = WritePortFile(options.process.port_file,
+                            {.grpc = server->addresses(),
+                             .metrics = exporter == nullptr ? "" : exporter->address(),
+                             .admin = admin == nullptr ? "" : admin->addresses().front()});
   }
   if (written.ok()) {
     AERIE_LOG(info, "ready: drafter {} version {}", spec.name, spec.version);
@@ -187,7 +231,39 @@ absl::Status Serve(Options options, StopSignal* stop) {
   const Watchdog watchdog(options.process.drain_timeout);
   const absl::Status drained =
       Drain(options.process.drain_timeout, server.get(), &service, &engine);
+  // Last, so that a drain can be watched; before what its calls ask goes away.
+  if (admin != nullptr) admin->Shutdown(absl::Now());
   return written.ok() ? drained : written;
+}
+
+int Probe(const std::string& address) {
+  const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  const absl::StatusOr<rpc::Health> health =
+      rpc::CheckHealth(channel, /*service=*/"", absl::Now() + kProbePatience);
+  if (!health.ok()) {
+    std::fprintf(stderr,
+                 "aerie-server: the server at %s cannot be asked for its health: %s; expected an "
+                 "aerie-server that listens there; compare --probe with its --listen\n",
+                 address.c_str(), std::string(health.status().message()).c_str());
+    return 2;
+  }
+  const bool serving = *health == rpc::Health::kServing;
+  std::puts(serving ? "SERVING" : "NOT_SERVING");
+  return serving ? 0 : 1;
+}
+
+// Between debug and the level that the server was started with.
+void ToggleDebug(const std::string& configured) {
+  const std::string usual = configured == "debug" ? "info" : configured;
+  const std::string level = GetLogLevel() == "debug" ? usual : "debug";
+  if (const absl::Status changed = ChangeLogLevel(level, "SIGUSR1"); !changed.ok()) {
+    AERIE_LOG(error, "{}", std::string(changed.message()));
+  }
+}
+
+absl::Status StartLog(const ProcessOptions& options) {
+  AERIE_ASSIGN_OR_RETURN(const LogFormat format, ParseLogFormat(options.log_format));
+  return SetUpLog(options.log_level, format);
 }
 
 int Main(int argc, char** argv) {
@@ -198,14 +274,16 @@ int Main(int argc, char** argv) {
     std::fputs(invocation->print->c_str(), stdout);
     return 0;
   }
-  if (usage.ok()) usage = SetUpLog(invocation->options.process.log_level);
+  if (usage.ok() && invocation->probe) return Probe(*invocation->probe);
+  if (usage.ok()) usage = StartLog(invocation->options.process);
   if (!usage.ok()) {
     std::fprintf(stderr, "aerie-server: %s\n", std::string(usage.message()).c_str());
     return 2;
   }
   SendGrpcLogToOurs();
   // Lives as long as the process, as its thread does.
-  static StopSignal* const stop = new StopSignal();
+  static StopSignal* const stop =
+      new StopSignal([level = invocation->options.process.log_level] { ToggleDebug(level); });
   const absl::Status status = Serve(invocation->options, stop);
   if (status.ok()) return 0;
   AERIE_LOG(error, "{}", std::string(status.message()));

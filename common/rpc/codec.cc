@@ -14,6 +14,12 @@ namespace {
 constexpr uint32_t kInt32Max = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxTargetIdBytes = 256;
 
+void EncodeCounts(absl::Span<const int32_t> counts,
+                  google::protobuf::RepeatedField<uint32_t>* out) {
+  out->Clear();
+  for (const int32_t count : counts) out->Add(static_cast<uint32_t>(count));
+}
+
 absl::Status ManifestInvalid(absl::string_view message) {
   return WithReason(absl::InvalidArgumentError(message), kReasonManifestInvalid);
 }
@@ -192,6 +198,9 @@ void EncodeAcceptanceRecord(const AcceptanceRecord& record, v1::AcceptanceRecord
   out->set_num_spec_tokens(static_cast<uint32_t>(record.spec_tokens));
   out->set_completion_tokens(static_cast<uint64_t>(record.completion_tokens));
   out->set_unreported_drafts(static_cast<uint64_t>(record.unreported_drafts));
+  EncodeCounts(record.per_step_accepted, out->mutable_per_step_accepted());
+  EncodeCounts(record.per_step_drafted, out->mutable_per_step_drafted());
+  out->set_engine(kEngineName);
 }
 
 AcceptanceRecord DecodeAcceptanceRecord(const v1::AcceptanceRecord& record) {
@@ -208,6 +217,9 @@ AcceptanceRecord DecodeAcceptanceRecord(const v1::AcceptanceRecord& record) {
   out.spec_tokens = static_cast<int32_t>(record.num_spec_tokens());
   out.completion_tokens = static_cast<int64_t>(record.completion_tokens());
   out.unreported_drafts = static_cast<int64_t>(record.unreported_drafts());
+  out.per_step_accepted.assign(record.per_step_accepted().begin(),
+                               record.per_step_accepted().end());
+  out.per_step_drafted.assign(record.per_step_drafted().begin(), record.per_step_drafted().end());
   return out;
 }
 

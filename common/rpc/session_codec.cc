@@ -80,6 +80,7 @@ absl::StatusOr<SessionOptions> ReadSessionOptions(const v1::SessionOptions& opti
   if (options.has_sampling()) AERIE_RETURN_IF_ERROR(DecodeSampling(options.sampling(), &out));
   out.extras = {options.extras().ancestor_mask(), options.extras().links()};
   out.adaptive_k = options.adaptive_k();
+  out.acceptance_detail = options.acceptance_detail();
   return out;
 }
 
@@ -105,6 +106,7 @@ void EncodeSessionOptions(const SessionOptions& options, v1::SessionOptions* out
     out->mutable_extras()->set_links(options.extras.links);
   }
   out->set_adaptive_k(options.adaptive_k);
+  out->set_acceptance_detail(options.acceptance_detail);
 }
 
 absl::StatusOr<SessionOptions> DecodeSessionOptions(const v1::SessionOptions& options) {
@@ -121,6 +123,7 @@ void EncodeOpening(const SessionOptions& options, v1::OpenSessionRequest* out) {
   }
   out->set_start(static_cast<uint32_t>(options.start));
   out->set_client(options.client);
+  out->set_traceparent(options.traceparent);
 }
 
 absl::StatusOr<SessionOptions> DecodeOpening(const v1::OpenSessionRequest& request) {
@@ -135,6 +138,7 @@ absl::StatusOr<SessionOptions> DecodeOpening(const v1::OpenSessionRequest& reque
   }
   out.start = request.start();
   out.client = request.client();
+  out.traceparent = request.traceparent();
   AERIE_RETURN_IF_ERROR(out.Validate());
   return out;
 }

@@ -11,7 +11,7 @@
 
 namespace aerie::rpc {
 
-// Of `options` what is in v1::SessionOptions: not fork, start and client.
+// Of `options` what is in v1::SessionOptions: not fork, start, client and traceparent.
 void EncodeSessionOptions(const SessionOptions& options, v1::SessionOptions* out);
 // INVALID_ARGUMENT, reason OPTIONS_INVALID, names the field: out of its range, or a contradiction.
 absl::StatusOr<SessionOptions> DecodeSessionOptions(const v1::SessionOptions& options);

@@ -187,19 +187,40 @@ void AddListenFlags(TableBuilder& table) {
              }});
   table.Text("metrics-listen", "ADDRESS", "Where /metrics is served over HTTP: host:port, or off.",
              [](Options& o) -> std::string& { return o.metrics.listen; });
+  table.Text("admin-listen", "ADDRESS",
+             "Where AdminService is served, for who runs the server and for no one else: host:port "
+             "(0: a free one), unix:PATH, or off.",
+             [](Options& o) -> std::string& { return o.admin.listen; });
   table.Add("reflection", "on|off", "Whether tools may ask which services there are.", "on",
             ReadSwitch, [](Options& o) -> bool& { return o.grpc.reflection; });
+}
+
+void AddLogFlags(TableBuilder& table) {
+  table.Group("Logs");
+  table.Text("log-level", "LEVEL",
+             "debug, info, warn, error or off. SIGUSR1 changes to debug and back, aerie-admin to "
+             "any.",
+             [](Options& o) -> std::string& { return o.process.log_level; });
+  table.Text("log-format", "FORMAT", "text, or json: one object a line.",
+             [](Options& o) -> std::string& { return o.process.log_format; });
+  table.Text("request-log", "FILE",
+             "Where a JSON line is written for each session when it ends; empty: nowhere.",
+             [](Options& o) -> std::string& { return o.request_log.path; });
+  table.Add("request-log-size", "BYTES", "Bytes of one file of it, 1MiB..1024GiB.", "64MiB",
+            ReadBytes, [](Options& o) -> int64_t& { return o.request_log.max_bytes; });
+  table.Int("request-log-files",
+            "Files of it that are kept, the one that is written included, 1..1000.",
+            [](Options& o) -> int32_t& { return o.request_log.max_files; });
 }
 
 void AddProcessFlags(TableBuilder& table) {
   table.Group("Process");
   table.Time("drain-timeout", "From SIGTERM to the hard stop; open rounds finish in between.",
              [](Options& o) -> absl::Duration& { return o.process.drain_timeout; });
-  table.Text("log-level", "LEVEL", "debug, info, warn, error or off.",
-             [](Options& o) -> std::string& { return o.process.log_level; });
   table.Text(
       "port-file", "FILE",
-      "Written when the server is ready: {\"grpc\": [addresses], \"metrics\": address or null}.",
+      "Written when the server is ready: {\"grpc\": [addresses], \"metrics\": address or null, "
+      "\"admin\": address or null}.",
       [](Options& o) -> std::string& { return o.process.port_file; });
 }
 
@@ -213,6 +234,7 @@ std::vector<Flag> FlagTable() {
   AddClientFlags(table);
   AddKvFlags(table);
   AddListenFlags(table);
+  AddLogFlags(table);
   AddProcessFlags(table);
   return table.Take();
 }

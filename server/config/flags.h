@@ -17,6 +17,8 @@ namespace aerie {
 struct Invocation {
   // Set by --help and --version: print it and leave; the options are not to be used.
   std::optional<std::string> print;
+  // Set by --probe: ask the server at this address for its health and leave; likewise.
+  std::optional<std::string> probe;
   Options options;
 };
 

@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/status_macros.h"
 #include "server/transport/server_info.h"
 
@@ -84,6 +86,23 @@ absl::Status MetricsOptions::Validate() const {
                    "\"; expected host:port or off; give an address such as 127.0.0.1:9464"));
 }
 
+bool AdminOptions::reachable_from_outside() const {
+  if (!enabled() || absl::StartsWith(listen, "unix:")) return false;
+  const std::string host = listen.substr(0, listen.rfind(':'));
+  return host != "localhost" && host != "[::1]" && !absl::StartsWith(host, "127.");
+}
+
+absl::Status AdminOptions::Validate() const {
+  const size_t colon = listen.rfind(':');
+  if (!enabled() || (colon != std::string::npos && colon + 1 < listen.size())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--admin-listen is \"", listen,
+                   "\"; expected host:port, unix:PATH or off; give an address such as "
+                   "127.0.0.1:50052 or unix:/run/aerie-admin.sock"));
+}
+
 absl::Status ProcessOptions::Validate() const {
   if (drain_timeout > absl::ZeroDuration() && drain_timeout < absl::InfiniteDuration()) {
     return absl::OkStatus();
@@ -106,6 +125,9 @@ absl::Status Options::Validate() const {
   AERIE_RETURN_IF_ERROR(kv.Validate());
   AERIE_RETURN_IF_ERROR(grpc.Validate());
   AERIE_RETURN_IF_ERROR(metrics.Validate());
+  AERIE_RETURN_IF_ERROR(admin.Validate());
+  AERIE_RETURN_IF_ERROR(request_log.Validate());
+  AERIE_RETURN_IF_ERROR(CheckRequestLog());
   return process.Validate();
 }
 
@@ -118,6 +140,19 @@ absl::Status Options::CheckSink() const {
         absl::StrCat("--draft-sink is ", engine.draft_sink,
                      " but --draft-window is 0; expected a window beside which the first rows stay "
                      "visible; give --draft-window, or leave --draft-sink out"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Options::CheckRequestLog() const {
+  if (!request_log.path.empty()) return absl::OkStatus();
+  for (const Setting& setting : settings) {
+    if (setting.source == "default") continue;
+    if (setting.name != "request_log_size" && setting.name != "request_log_files") continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", absl::StrReplaceAll(setting.name, {{"_", "-"}}), " is ", setting.value,
+        " but there is no --request-log; expected the file that it is about; give --request-log "
+        "FILE, or leave it out"));
   }
   return absl::OkStatus();
 }

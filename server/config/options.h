@@ -14,6 +14,7 @@
 #include "common/setting.h"
 #include "common/wiring.h"
 #include "server/engine/draft_engine.h"
+#include "server/request_log/request_log.h"
 #include "server/transport/grpc_server.h"
 
 namespace aerie {
@@ -59,9 +60,21 @@ struct MetricsOptions {
   absl::Status Validate() const;
 };
 
+// Where AdminService is served, for who runs the server. It has no authentication, so it is off
+// unless somebody says where.
+struct AdminOptions {
+  std::string listen = "off";  // host:port, unix:PATH, or "off"
+
+  bool enabled() const { return listen != "off"; }
+  // Whether processes of other hosts may be able to reach it.
+  bool reachable_from_outside() const;
+  absl::Status Validate() const;
+};
+
 struct ProcessOptions {
   absl::Duration drain_timeout = absl::Seconds(30);  // > 0; from the stop signal to the hard stop
   std::string log_level = "info";                    // debug, info, warn, error, off
+  std::string log_format = "text";                   // text, json
   std::string port_file;  // where the bound addresses are written; empty: nowhere
 
   absl::Status Validate() const;
@@ -74,6 +87,8 @@ struct Options {
   KvOptions kv;
   GrpcServerOptions grpc;
   MetricsOptions metrics;
+  AdminOptions admin;
+  RequestLogOptions request_log;
   ProcessOptions process;
   // Every one of the above in force, by the flag's name with underscores, in the order of --help.
   std::vector<Setting> settings;
@@ -86,6 +101,7 @@ struct Options {
 
  private:
   absl::Status CheckSink() const;
+  absl::Status CheckRequestLog() const;
 };
 
 }  // namespace aerie

@@ -4,25 +4,36 @@
 #include <signal.h>
 
 #include <cstdlib>
+#include <thread>
+#include <utility>
 
 #include "common/check.h"
 #include "common/log.h"
 
 namespace aerie {
 
-StopSignal::StopSignal() {
+StopSignal::StopSignal(std::function<void()> on_user_signal) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGUSR1);
   AERIE_CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
-  // Detached, since it waits for signals until the process ends; so the object must live as long.
-  std::thread([this, signals] {
+  // The next one that asks us to stop.
+  const auto next_stop = [signals, on_user_signal = std::move(on_user_signal)] {
     int signal = 0;
-    sigwait(&signals, &signal);
-    AERIE_LOG(info, "signal {}: draining; a second one ends the process at once", signal);
+    while (true) {
+      sigwait(&signals, &signal);
+      if (signal != SIGUSR1) return signal;
+      on_user_signal();
+    }
+  };
+  // Detached, since it waits for signals until the process ends; so the object must live as long.
+  std::thread([this, next_stop] {
+    const int first = next_stop();
+    AERIE_LOG(info, "signal {}: draining; a second one ends the process at once", first);
     stopped_.Notify();
-    sigwait(&signals, &signal);
+    const int signal = next_stop();
     AERIE_LOG(warn, "signal {} again: leaving at once", signal);
     std::_Exit(128 + signal);
   }).detach();

@@ -1,10 +1,10 @@
-// SIGTERM and SIGINT as something to wait for.
+// The signals of a running server as something to wait for.
 //
-// The first asks the server to drain; a second ends the process at once, with exit code 128 +
-// signal, since whoever sends it has lost patience.
+// SIGTERM or SIGINT: the first asks the server to drain; a second ends the process at once, with
+// exit code 128 + signal, since whoever sends it has lost patience. SIGUSR1: more log, or less.
 #pragma once
 
-#include <thread>
+#include <functional>
 
 #include "absl/synchronization/notification.h"
 
@@ -13,7 +13,8 @@ namespace aerie {
 // One a process, made before any other thread: it blocks the signals, and threads inherit that.
 class StopSignal {
  public:
-  StopSignal();
+  // `on_user_signal` is called for each SIGUSR1, on a thread of its own.
+  explicit StopSignal(std::function<void()> on_user_signal);
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 

@@ -79,6 +79,7 @@ struct DraftCall {
   std::optional<absl::Duration> verify_time;
   int32_t verify_tokens = 0;
   absl::Time arrival = absl::InfinitePast();  // unset: when the engine takes the call
+  absl::Duration copy_in;  // of the time since then, spent on reading and checking the request
   absl::Time deadline = absl::InfiniteFuture();
   std::shared_ptr<const CancelFlag> cancel;  // may be null
 };

@@ -42,8 +42,8 @@ void DraftCore::Draft(DraftCall call, DraftDone done, absl::Time now) {
   } else {
     const bool expired = table_.HasExpired(id);
     if (expired) observer_->OnRejected(RejectReason::kLease);
-    RefuseDraft(std::move(done), SessionUnknownError(id, expired, options_.session_lease),
-                call.arrival, now);
+    RefuseDraft(nullptr, call, std::move(done),
+                SessionUnknownError(id, expired, options_.session_lease), now);
   }
   TellLoad();
   TellKvUsage();

@@ -103,8 +103,9 @@ class DraftCore {
   bool ServeClose(SessionEntry* entry, WaitingClose close, absl::Time now);
   void ServeStateless(DraftCall call, DraftDone done, absl::Time now);
 
-  // A checked call whose answer needs no pass; false: it needs one.
-  bool AnswerWithoutPass(const DraftCall& call, Session* session, DraftDone* done, absl::Time now);
+  // A checked call whose answer needs no pass; false: it needs one. `entry` as in TellRound().
+  bool AnswerWithoutPass(const DraftCall& call, SessionEntry* entry, Session* session,
+                         DraftDone* done, absl::Time now);
   void StartRound(uint64_t arrival_number, SessionEntry* entry, std::unique_ptr<Session> stateless,
                   Client* client, DraftCall call, DraftDone done);
   void FinishRound(RoundMap::iterator place, absl::Time now);
@@ -122,7 +123,10 @@ class DraftCore {
   bool MakeRoom(int64_t pages);
 
   void TellRefusal(const absl::Status& status);
-  void RefuseDraft(DraftDone done, absl::Status status, absl::Time arrival, absl::Time now);
+  // `entry`: the session's, of which the call is one; nullptr: of none that is still there.
+  void TellRound(SessionEntry* entry, const RoundRecord& record);
+  void RefuseDraft(SessionEntry* entry, const DraftCall& call, DraftDone done, absl::Status status,
+                   absl::Time now);
   void CancelWaitingDrafts(SessionEntry* entry, const absl::Status& status, absl::Time now);
   SessionRecord EndSession(SessionEntry* entry, SessionEnd end,
                            absl::Span<const int32_t> final_tokens, absl::Time now);

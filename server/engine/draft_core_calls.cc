@@ -19,7 +19,7 @@ void DraftCore::TellRefusal(const absl::Status& status) {
 void DraftCore::QueueDraft(SessionEntry* entry, DraftCall call, DraftDone done, absl::Time now) {
   if (absl::Status fits = clients_.CheckQueue(*entry->client); !fits.ok()) {
     observer_->OnRejected(RejectReason::kQuota);
-    RefuseDraft(std::move(done), std::move(fits), call.arrival, now);
+    RefuseDraft(entry, call, std::move(done), std::move(fits), now);
     return;
   }
   table_.MarkBusy(entry);
@@ -72,7 +72,7 @@ void DraftCore::ServeDraft(SessionEntry* entry, WaitingDraft draft, absl::Time n
   DraftCall& call = draft.call;
   if (IsRepeat(call, session)) {
     CountQueued(entry->client, -1);
-    observer_->OnRound(RecordWithoutPass(absl::StatusCode::kOk, call.arrival, now));
+    TellRound(entry, RecordWithoutPass(absl::StatusCode::kOk, call, now));
     answers_.push_back([done = std::move(draft.done), answer = session.last_answer()]() mutable {
       done(std::move(answer));
     });
@@ -83,10 +83,10 @@ void DraftCore::ServeDraft(SessionEntry* entry, WaitingDraft draft, absl::Time n
   if (!status.ok()) {
     CountQueued(entry->client, -1);
     TellRefusal(status);
-    RefuseDraft(std::move(draft.done), status, call.arrival, now);
+    RefuseDraft(entry, call, std::move(draft.done), status, now);
     return;
   }
-  if (AnswerWithoutPass(call, &session, &draft.done, now)) {
+  if (AnswerWithoutPass(call, entry, &session, &draft.done, now)) {
     CountQueued(entry->client, -1);
     return;
   }
@@ -98,7 +98,7 @@ void DraftCore::ServeDraft(SessionEntry* entry, WaitingDraft draft, absl::Time n
 void DraftCore::ServeStateless(DraftCall call, DraftDone done, absl::Time now) {
   absl::StatusOr<Session::Setup> setup = SetUpSession(std::get<Manifest>(call.sequence), {});
   if (!setup.ok()) {
-    RefuseDraft(std::move(done), setup.status(), call.arrival, now);
+    RefuseDraft(nullptr, call, std::move(done), setup.status(), now);
     return;
   }
   auto session = std::make_unique<Session>(*std::move(setup));
@@ -106,19 +106,19 @@ void DraftCore::ServeStateless(DraftCall call, DraftDone done, absl::Time now) {
       CheckCall(call, *session, pages_, options_, model_->spec().vocab_size, now);
   if (!status.ok()) {
     TellRefusal(status);
-    RefuseDraft(std::move(done), status, call.arrival, now);
+    RefuseDraft(nullptr, call, std::move(done), status, now);
     return;
   }
-  if (AnswerWithoutPass(call, session.get(), &done, now)) return;
+  if (AnswerWithoutPass(call, nullptr, session.get(), &done, now)) return;
   const absl::StatusOr<Client*> client = TakePlace(/*client=*/"");
   if (!client.ok()) {
-    RefuseDraft(std::move(done), client.status(), call.arrival, now);
+    RefuseDraft(nullptr, call, std::move(done), client.status(), now);
     return;
   }
   if (absl::Status fits = clients_.CheckQueue(**client); !fits.ok()) {
     clients_.RemoveSession(*client);
     observer_->OnRejected(RejectReason::kQuota);
-    RefuseDraft(std::move(done), std::move(fits), call.arrival, now);
+    RefuseDraft(nullptr, call, std::move(done), std::move(fits), now);
     return;
   }
   CountQueued(*client, 1);
@@ -126,9 +126,9 @@ void DraftCore::ServeStateless(DraftCall call, DraftDone done, absl::Time now) {
   StartRound(++arrivals_, nullptr, std::move(session), *client, std::move(call), std::move(done));
 }
 
-bool DraftCore::AnswerWithoutPass(const DraftCall& call, Session* session, DraftDone* done,
-                                  absl::Time now) {
-  RoundRecord record = RecordWithoutPass(absl::StatusCode::kOk, call.arrival, now);
+bool DraftCore::AnswerWithoutPass(const DraftCall& call, SessionEntry* entry, Session* session,
+                                  DraftDone* done, absl::Time now) {
+  RoundRecord record = RecordWithoutPass(absl::StatusCode::kOk, call, now);
   DraftResult result;
   Settlement settlement;
   if (IsPastContext(call, *session, options_)) {
@@ -146,7 +146,8 @@ bool DraftCore::AnswerWithoutPass(const DraftCall& call, Session* session, Draft
   record.committed_tokens = settlement.committed_tokens;
   record.judgement = settlement.judgement;
   record.unreported = settlement.unreported;
-  observer_->OnRound(record);
+  record.verify_time = call.verify_time;
+  TellRound(entry, record);
   result.seq = call.seq;
   result.length = session->length();
   result.method = MethodOf(session->options());
@@ -184,7 +185,7 @@ bool DraftCore::ServeClose(SessionEntry* entry, WaitingClose close, absl::Time n
   for (auto& call : late_calls) {
     absl::Status unknown = SessionUnknownError(id, false, options_.session_lease);
     if (auto* draft = std::get_if<WaitingDraft>(&call)) {
-      RefuseDraft(std::move(draft->done), std::move(unknown), draft->call.arrival, now);
+      RefuseDraft(nullptr, draft->call, std::move(draft->done), std::move(unknown), now);
     } else {
       answers_.push_back([done = std::move(std::get<WaitingClose>(call).done),
                           unknown = std::move(unknown)]() mutable { done(std::move(unknown)); });
@@ -193,9 +194,14 @@ bool DraftCore::ServeClose(SessionEntry* entry, WaitingClose close, absl::Time n
   return true;
 }
 
-void DraftCore::RefuseDraft(DraftDone done, absl::Status status, absl::Time arrival,
-                            absl::Time now) {
-  observer_->OnRound(RecordWithoutPass(status.code(), arrival, now));
+void DraftCore::TellRound(SessionEntry* entry, const RoundRecord& record) {
+  if (entry != nullptr) entry->session.CountCall(record);
+  observer_->OnRound(record);
+}
+
+void DraftCore::RefuseDraft(SessionEntry* entry, const DraftCall& call, DraftDone done,
+                            absl::Status status, absl::Time now) {
+  TellRound(entry, RecordWithoutPass(status.code(), call, now));
   answers_.push_back(
       [done = std::move(done), status = std::move(status)]() mutable { done(std::move(status)); });
 }
@@ -206,7 +212,7 @@ void DraftCore::CancelWaitingDrafts(SessionEntry* entry, const absl::Status& sta
   for (auto& call : entry->waiting) {
     if (auto* draft = std::get_if<WaitingDraft>(&call)) {
       CountQueued(entry->client, -1);
-      RefuseDraft(std::move(draft->done), status, draft->call.arrival, now);
+      RefuseDraft(entry, draft->call, std::move(draft->done), status, now);
     } else {
       closes.push_back(std::move(call));
     }

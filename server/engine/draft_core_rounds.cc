@@ -26,7 +26,7 @@ void DraftCore::FinishRound(RoundMap::iterator place, absl::Time now) {
   RoundRecord record;
   DraftResult result = active.round.Finish(now, &record);
   if (active.entry != nullptr && active.seq != 0) active.entry->session.StoreAnswer(result);
-  observer_->OnRound(record);
+  TellRound(active.entry, record);
   answers_.push_back([done = std::move(active.done), result = std::move(result)]() mutable {
     done(std::move(result));
   });
@@ -37,7 +37,7 @@ void DraftCore::FailRound(RoundMap::iterator place, const absl::Status& cause, a
   ActiveRound& active = place->second;
   RoundRecord record;
   absl::Status status = active.round.Fail(cause, now, &record);
-  observer_->OnRound(record);
+  TellRound(active.entry, record);
   answers_.push_back([done = std::move(active.done), status = std::move(status)]() mutable {
     done(std::move(status));
   });

@@ -26,6 +26,7 @@ absl::StatusOr<Session::Setup> DraftCore::SetUpSession(const Manifest& manifest,
   return Session::Setup{.id = "",
                         .dtype = manifest.dtype,
                         .row_width = manifest.row_width(),
+                        .target_id = manifest.target_id,
                         .options = std::move(in_force),
                         .visible = visible};
 }
@@ -53,6 +54,7 @@ absl::StatusOr<OpenResult> DraftCore::OpenSession(const Manifest& manifest,
   if (forked != nullptr) setup.visible.start = setup.options.start = forked->session.start();
   AERIE_ASSIGN_OR_RETURN(Client * client, TakePlace(options.client));
   setup.id = NewSessionId();
+  setup.opened = now;
   SessionEntry* entry = table_.Add(std::move(setup), client, now);
   Session& session = entry->session;
   if (forked != nullptr) {

@@ -55,7 +55,7 @@ int64_t DraftRound::FreshPages() const {
 void DraftRound::Begin(absl::Time now) {
   AERIE_CHECK(!begun_);
   begun_ = true;
-  timing_.queue = now - call_.arrival;
+  timing_.queue = now - call_.arrival - call_.copy_in;
   const bool reserved = tools_.pages.Reserve(
       &session_->pages(), call_.base_length, end() + most_draft_rows_,
       MostPagesOfSession(tools_.options, tools_.pages.page_rows(), most_draft_rows_));
@@ -195,10 +195,13 @@ DraftResult DraftRound::Finish(absl::Time now, RoundRecord* record) {
   if (settlement.judgement.has_value()) result.accepted = settlement.judgement->accepted;
   result.timing = timing_;
 
+  record->copy_in = call_.copy_in;
   record->queue_wait = timing_.queue;
   record->extend_time = timing_.extend;
   record->step_time = timing_.step;
   record->total = timing_.total;
+  record->verify_time = call_.verify_time;
+  if (choice_.has_value()) record->chosen_k = choice_->k;
   record->rows = static_cast<int64_t>(call_.tokens.size());
   record->bytes = bytes_;
   record->proposed = result.tree.size();
@@ -211,7 +214,7 @@ DraftResult DraftRound::Finish(absl::Time now, RoundRecord* record) {
 }
 
 absl::Status DraftRound::Fail(const absl::Status& cause, absl::Time now, RoundRecord* record) {
-  *record = RecordWithoutPass(cause.code(), call_.arrival, now);
+  *record = RecordWithoutPass(cause.code(), call_, now);
   if (!begun_) return cause;
   record->queue_wait = timing_.queue;
   record->extend_time = timing_.extend;

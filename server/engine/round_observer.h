@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -30,10 +31,11 @@ enum class RejectReason { kQueueFull, kDeadline, kLease, kWiring, kShape, kQuota
 // that was refused at the door (queue full, draining) has none; a repeated call has an empty one.
 struct RoundRecord {
   absl::StatusCode outcome = absl::StatusCode::kOk;
-  absl::Duration queue_wait;           // arrival until its first pass began
+  absl::Duration copy_in;              // spent on reading and checking the request
+  absl::Duration queue_wait;           // from there until its first pass began
   absl::Duration extend_time;          // sum over the passes that took its extend rows
   absl::Duration step_time;            // sum over the passes that took its draft rows
-  absl::Duration total;                // arrival to reply
+  absl::Duration total;                // arrival to answer, which is still to be encoded
   int64_t rows = 0;                    // extend rows committed
   int64_t bytes = 0;                   // of their hidden states
   int32_t proposed = 0;                // nodes of this call's tree
@@ -42,6 +44,10 @@ struct RoundRecord {
   std::optional<UnreportedReason> unreported;  // the previous proposal was lost by this call
   std::optional<SkipReason> skipped;
   int32_t depth = 0;  // levels of this call's tree
+  // What the worker told of its target's last verification.
+  std::optional<absl::Duration> verify_time;
+  // Of a session with adaptive_k: what was chosen, 0 included.
+  std::optional<int32_t> chosen_k;
 };
 
 // The pages of the draft KV store.
@@ -59,6 +65,25 @@ struct PassRecord {
   absl::Duration duration;
 };
 
+// Whose session it was and what it asked for.
+struct SessionFacts {
+  std::string id;
+  std::string client;       // empty: it gave no name
+  std::string target_id;    // what the worker calls its target
+  std::string traceparent;  // of the request that it served; empty: none was given, or it was unreadable
+  absl::Time opened;
+  bool tree = false, sampled = false, adaptive_k = false;
+};
+
+// What the draft calls of one session took, those answered with an error included.
+struct SessionCost {
+  int64_t calls = 0;
+  int64_t failed_calls = 0;
+  int64_t rows = 0;
+  int64_t bytes = 0;
+  absl::Duration copy_in, queue, extend, step, total;  // as in RoundRecord
+};
+
 // One session from open to end. A stateless call is no session and its proposal belongs to no
 // ratio: it can never be judged, so it is not unreported either.
 struct SessionRecord {
@@ -70,6 +95,9 @@ struct SessionRecord {
   int64_t final_tokens = 0;            // committed by the closing call itself
   std::optional<Judgement> judgement;  // of the last proposal, when the closing call brought tokens
   std::optional<UnreportedReason> unreported;
+  absl::Time ended;
+  SessionFacts facts;
+  SessionCost cost;
 };
 
 // Called on the engine thread, except OnRejected, which any thread may call. Implementations must
@@ -82,6 +110,8 @@ class RoundObserver {
   virtual void OnSessionOpened() = 0;
   virtual void OnSessionEnded(const SessionRecord& record) = 0;
   virtual void OnRejected(RejectReason reason) = 0;
+  // What encoding the answer of a draft call took: between its OnRound and its reply.
+  virtual void OnReplyEncoded(absl::Duration copy_out) = 0;
   // Calls that wait for their first pass, and calls in passes. Told whenever either changes.
   virtual void OnLoad(int32_t queued, int32_t in_flight) = 0;
   // Told whenever it changed, at most once a pass.

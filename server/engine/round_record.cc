@@ -4,10 +4,12 @@
 
 namespace aerie {
 
-RoundRecord RecordWithoutPass(absl::StatusCode outcome, absl::Time arrival, absl::Time now) {
+RoundRecord RecordWithoutPass(absl::StatusCode outcome, const DraftCall& call, absl::Time now) {
   RoundRecord record;
   record.outcome = outcome;
-  record.queue_wait = record.total = now - arrival;
+  record.copy_in = call.copy_in;
+  record.total = now - call.arrival;
+  record.queue_wait = record.total - call.copy_in;
   return record;
 }
 

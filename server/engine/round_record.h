@@ -10,8 +10,8 @@
 
 namespace aerie {
 
-// What is told of a call that was answered with `status` before any pass.
-RoundRecord RecordWithoutPass(absl::StatusCode outcome, absl::Time arrival, absl::Time now);
+// What is told of `call` when it was answered before any pass.
+RoundRecord RecordWithoutPass(absl::StatusCode outcome, const DraftCall& call, absl::Time now);
 
 // What is told of a draft that is short for this reason.
 std::optional<SkipReason> SkipReasonOf(NoDraftReason reason);

@@ -97,6 +97,30 @@ void Session::Evict() {
   evicted_ = true;
 }
 
+void Session::CountCall(const RoundRecord& record) {
+  ++cost_.calls;
+  if (record.outcome != absl::StatusCode::kOk) ++cost_.failed_calls;
+  cost_.rows += record.rows;
+  cost_.bytes += record.bytes;
+  cost_.copy_in += record.copy_in;
+  cost_.queue += record.queue_wait;
+  cost_.extend += record.extend_time;
+  cost_.step += record.step_time;
+  cost_.total += record.total;
+}
+
+SessionFacts Session::Facts() const {
+  const SessionOptions& options = setup_.options;
+  return {.id = setup_.id,
+          .client = options.client,
+          .target_id = setup_.target_id,
+          .traceparent = options.traceparent,
+          .opened = setup_.opened,
+          .tree = options.tree.has_value(),
+          .sampled = options.temperature > 0,
+          .adaptive_k = options.adaptive_k};
+}
+
 SessionRecord Session::End(SessionEnd end, absl::Span<const int32_t> final_tokens, absl::Time now) {
   Settlement settlement;
   Settle(told_, final_tokens, std::nullopt, &settlement);
@@ -109,6 +133,9 @@ SessionRecord Session::End(SessionEnd end, absl::Span<const int32_t> final_token
   record.final_tokens = settlement.committed_tokens;
   record.judgement = settlement.judgement;
   record.unreported = settlement.unreported;
+  record.ended = now;
+  record.facts = Facts();
+  record.cost = cost_;
   return record;
 }
 
@@ -132,6 +159,7 @@ void Session::Settle(int64_t base, absl::Span<const int32_t> tokens,
   const int32_t accepted = proposal_->tree.CountAccepted(continuation);
   settlement->judgement = Judgement{proposed, depth, accepted, worker_accepted};
   record_.Judge(proposed, depth, accepted);
+  if (setup_.options.acceptance_detail) record_.KeepStep(proposed, accepted);
   if (adaptive_.has_value()) adaptive_->ObserveProposal(proposed, accepted);
   proposal_.reset();
 }

@@ -38,8 +38,10 @@ class Session {
     std::string id;  // empty: of a stateless call
     DType dtype = DType::kF32;
     int64_t row_width = 0;
-    SessionOptions options;  // in force
-    VisibleRows visible;     // its start is options.start
+    std::string target_id = {};
+    SessionOptions options;       // in force
+    VisibleRows visible;          // its start is options.start
+    absl::Time opened = {};
   };
   explicit Session(Setup setup);
 
@@ -94,6 +96,9 @@ class Session {
   const DraftResult& last_answer() const { return last_answer_; }
   void StoreAnswer(const DraftResult& answer) { last_answer_ = answer; }
 
+  // A draft call of it was answered.
+  void CountCall(const RoundRecord& record);
+
   // The end. `final_tokens` follow the tokens of the last call.
   SessionRecord End(SessionEnd end, absl::Span<const int32_t> final_tokens, absl::Time now);
 
@@ -108,6 +113,7 @@ class Session {
               std::optional<int32_t> worker_accepted, Settlement* settlement);
   void CountCommitted(int64_t base, int64_t count, absl::Time now, Settlement* settlement);
   UnreportedReason LoseProposal(UnreportedReason reason);
+  SessionFacts Facts() const;
 
   const Setup setup_;
   int64_t known_to() const { return start() + static_cast<int64_t>(tokens_.size()); }
@@ -125,6 +131,7 @@ class Session {
   std::optional<Proposal> proposal_;  // proposal_->row <= known_to()
   DraftResult last_answer_;
   AcceptanceRecord record_;
+  SessionCost cost_;
   std::optional<absl::Time> first_commit_;
   absl::Time last_commit_;
 };

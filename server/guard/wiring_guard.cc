@@ -19,20 +19,6 @@ constexpr int64_t kIdleCalls = 64;
 constexpr int32_t kVotesOfATurn = 4;
 constexpr size_t kMaxReplays = 4;
 
-int32_t Badness(WiringState state) {
-  switch (state) {
-    case WiringState::kOk:
-      return 0;
-    case WiringState::kUnknown:
-      return 1;
-    case WiringState::kSuspect:
-      return 2;
-    case WiringState::kWrong:
-      return 3;
-  }
-  AERIE_CHECK(false) << "no such state";
-}
-
 }  // namespace
 
 SessionWatch::SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id)
@@ -225,13 +211,6 @@ std::vector<WiringReport> WiringGuard::Reports() const {
   return reports;
 }
 
-WiringState WiringGuard::WorstState() const {
-  const MutexLock lock(&mutex_);
-  std::optional<WiringState> worst;
-  for (const auto& [source, report] : published_) {
-    if (!worst.has_value() || Badness(report.state) > Badness(*worst)) worst = report.state;
-  }
-  return worst.value_or(WiringState::kUnknown);
-}
+WiringState WiringGuard::WorstState() const { return WorstWiringState(Reports()); }
 
 }  // namespace aerie

@@ -45,4 +45,10 @@ std::vector<double> CountBuckets(int32_t most) {
   return bounds;
 }
 
+std::vector<double> CountBucketsFromZero(int32_t most) {
+  std::vector<double> bounds = CountBuckets(most);
+  bounds.insert(bounds.begin(), 0.0);
+  return bounds;
+}
+
 }  // namespace aerie

@@ -19,5 +19,7 @@ std::vector<double> RatioBuckets();
 std::vector<double> TokensPerSecondBuckets();
 // 1 to `most`: every number up to 8, then four to a doubling, and `most` itself.
 std::vector<double> CountBuckets(int32_t most);
+// The same from 0 on.
+std::vector<double> CountBucketsFromZero(int32_t most);
 
 }  // namespace aerie

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "server/engine/round_observer.h"
+#include "server/request_log/request_log_observer.h"
 #include "server/transport/rpc_observer.h"
 
 namespace aerie {
@@ -40,7 +41,8 @@ inline constexpr MetricName kNumAcceptedTokensPerPos = {
     "Draft tokens that the target kept, by position in the draft from 0; of a tree, by level. "
     "Divide "
     "by the draft tokens of the same position; divided by drafts it understates the late positions "
-    "when drafts differ in length."};
+    "when drafts differ in length. Divided by itself at the position before it is the conditional "
+    "acceptance: kept here, given all before were."};
 inline constexpr MetricName kNumDraftTokensPerPos = {
     "aerie_spec_decode_num_draft_tokens_per_pos_total",
     "Drafts whose outcome is known and that reached this position, from 0: the tokens of a chain, "
@@ -89,9 +91,14 @@ inline constexpr MetricName kRequestTokensPerSecond = {
 // Drafting.
 inline constexpr MetricName kDraftDuration = {
     "aerie_draft_duration_seconds",
-    "Time of a served draft call by phase. queue: arrival to its first pass. extend: passes that "
-    "took its rows. step: "
-    "passes that took its draft rows. total: arrival to reply."};
+    "Time of a served draft call by phase. copy_in: reading and checking the request, its rows "
+    "included. queue: from there to its first pass. extend: passes that took its rows. step: "
+    "passes that took its draft rows. total: arrival to answer, copy_in to step and the passes of "
+    "others in between. copy_out, behind total: encoding the answer."};
+inline constexpr MetricName kVerifyDuration = {"aerie_verify_duration_seconds",
+                                               "Time of one verification by the target, as workers "
+                                               "reported it (verify_cost) with served draft "
+                                               "calls."};
 inline constexpr MetricName kBatchSessions = {"aerie_batch_sessions",
                                               "Sessions that shared one pass of the drafter."};
 inline constexpr MetricName kDraftLength = {"aerie_draft_length_tokens",
@@ -101,6 +108,11 @@ inline constexpr MetricName kDraftLength = {"aerie_draft_length_tokens",
 inline constexpr MetricName kDraftDepth = {
     "aerie_draft_depth_levels",
     "Levels of a draft when it was made: the most that the target could keep of it."};
+
+inline constexpr MetricName kAdaptiveK = {
+    "aerie_adaptive_k_tokens",
+    "What adaptive k chose for a served draft call, 0 (no draft) included; only of sessions that "
+    "asked for it."};
 
 // Draft KV.
 inline constexpr MetricName kKvPages = {
@@ -141,6 +153,21 @@ inline constexpr MetricName kRpcReceivedBytes = {"aerie_rpc_received_bytes_total
                                                  "Bytes of the messages received by the server."};
 inline constexpr MetricName kRpcSentBytes = {"aerie_rpc_sent_bytes_total",
                                              "Bytes of the messages sent by the server."};
+
+inline constexpr MetricName kCalls = {
+    "aerie_calls_total",
+    "Requests that were answered, by what they asked for, how they came and with which code; those "
+    "on a stream one by one, while grpc_server_handled_total has one code for the whole stream."};
+inline constexpr MetricName kTracesIgnored = {"aerie_traceparents_ignored_total",
+                                              "Traceparents of callers that could not be read."};
+
+// The request log (--request-log); 0 without one.
+inline constexpr MetricName kRequestLogRecords = {"aerie_request_log_records_total",
+                                                  "Records written to the request log."};
+inline constexpr MetricName kRequestLogDropped = {
+    "aerie_request_log_dropped_total",
+    "Records that are not in the request log, by reason. queue_full: sessions ended faster than "
+    "the disk takes records. write_failed: the log says why."};
 
 // The process, under the names that every exporter uses.
 inline constexpr MetricName kProcessCpuSeconds = {"process_cpu_seconds_total",
@@ -191,6 +218,15 @@ inline constexpr auto kRejectReasons = std::to_array<LabelValue<RejectReason>>({
     {RejectReason::kQuota, "quota"},
     {RejectReason::kKvMemory, "kv_memory"},
 });
+inline constexpr auto kRecordLosses = std::to_array<LabelValue<RecordLoss>>({
+    {RecordLoss::kQueueFull, "queue_full"},
+    {RecordLoss::kWriteFailed, "write_failed"},
+});
+inline constexpr auto kCallKinds = std::to_array<LabelValue<CallKind>>({
+    {CallKind::kOpenSession, "open_session"},
+    {CallKind::kDraft, "draft"},
+    {CallKind::kCloseSession, "close_session"},
+});
 // Spelt as gRPC's Go libraries do, which is what dashboards filter by: "Canceled" with one l.
 inline constexpr auto kRpcCodes = std::to_array<LabelValue<absl::StatusCode>>({
     {absl::StatusCode::kOk, "OK"},
@@ -217,12 +253,16 @@ inline constexpr auto kRpcTypes = std::to_array<LabelValue<RpcType>>({
 });
 
 inline constexpr std::string_view kDraftService = "aerie.v1.DraftService";
+inline constexpr std::string_view kAdminService = "aerie.v1.AdminService";
 inline constexpr auto kRpcMethods = std::to_array<RpcName>({
     {RpcType::kUnary, kDraftService, "Draft"},
     {RpcType::kBidiStream, kDraftService, "DraftStream"},
     {RpcType::kUnary, kDraftService, "OpenSession"},
     {RpcType::kUnary, kDraftService, "CloseSession"},
     {RpcType::kUnary, kDraftService, "GetServerInfo"},
+    {RpcType::kUnary, kAdminService, "GetWiringReport"},
+    {RpcType::kUnary, kAdminService, "GetLogLevel"},
+    {RpcType::kUnary, kAdminService, "SetLogLevel"},
 });
 
 }  // namespace aerie

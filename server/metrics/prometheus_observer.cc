@@ -39,7 +39,10 @@ class PrometheusObserver::Impl {
   explicit Impl(const PrometheusOptions& options)
       : rounds(*registry, CommonLabels(options.labels), options.max_k,
                options.max_sessions_per_pass),
-        rpcs(*registry, CommonLabels(options.labels)) {
+        rpcs(*registry, CommonLabels(options.labels)),
+        records_written(registry->AddCounter(kRequestLogRecords, CommonLabels(options.labels))),
+        records_lost(registry->AddCounters(kRequestLogDropped, CommonLabels(options.labels)),
+                     "reason", kRecordLosses) {
     AddFacts(*registry, options);
     rounds.OnKvUsage({.pages_total = options.kv_pages});
   }
@@ -47,6 +50,8 @@ class PrometheusObserver::Impl {
   const std::shared_ptr<MetricRegistry> registry = std::make_shared<MetricRegistry>();
   RoundMetrics rounds;
   RpcMetrics rpcs;
+  prometheus::Counter& records_written;
+  CounterTable<RecordLoss, kRecordLosses.size()> records_lost;
 };
 
 PrometheusObserver::PrometheusObserver(const PrometheusOptions& options) {
@@ -67,6 +72,9 @@ void PrometheusObserver::OnSessionEnded(const SessionRecord& record) {
   impl_->rounds.OnSessionEnded(record);
 }
 void PrometheusObserver::OnRejected(RejectReason reason) { impl_->rounds.OnRejected(reason); }
+void PrometheusObserver::OnReplyEncoded(absl::Duration copy_out) {
+  impl_->rounds.OnReplyEncoded(copy_out);
+}
 void PrometheusObserver::OnLoad(int32_t queued, int32_t in_flight) {
   impl_->rounds.OnLoad(queued, in_flight);
 }
@@ -84,5 +92,13 @@ void PrometheusObserver::OnHandled(const RpcName& name, absl::StatusCode code,
                                    absl::Duration duration) {
   impl_->rpcs.OnHandled(name, code, duration);
 }
+
+void PrometheusObserver::OnAnswered(CallKind call, RpcType via, absl::StatusCode code) {
+  impl_->rpcs.OnAnswered(call, via, code);
+}
+void PrometheusObserver::OnTraceIgnored() { impl_->rpcs.OnTraceIgnored(); }
+
+void PrometheusObserver::OnRecordWritten() { impl_->records_written.Increment(); }
+void PrometheusObserver::OnRecordLost(RecordLoss loss) { impl_->records_lost.Increment(loss); }
 
 }  // namespace aerie

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "server/engine/round_observer.h"
+#include "server/request_log/request_log_observer.h"
 #include "server/transport/rpc_observer.h"
 
 namespace prometheus {
@@ -51,7 +52,9 @@ struct PrometheusOptions {
 };
 
 // Thread rules are those of the interfaces. Never blocks: a scrape shares no lock with a caller.
-class PrometheusObserver final : public RoundObserver, public RpcObserver {
+class PrometheusObserver final : public RoundObserver,
+                                 public RpcObserver,
+                                 public RequestLogObserver {
  public:
   // Makes every series, all at zero, so that the first event is seen by rate().
   explicit PrometheusObserver(const PrometheusOptions& options);
@@ -67,15 +70,21 @@ class PrometheusObserver final : public RoundObserver, public RpcObserver {
   void OnSessionOpened() override;
   void OnSessionEnded(const SessionRecord& record) override;
   void OnRejected(RejectReason reason) override;
+  void OnReplyEncoded(absl::Duration copy_out) override;
   void OnLoad(int32_t queued, int32_t in_flight) override;
   void OnKvUsage(const KvUsage& usage) override;
   void OnEvicted(int64_t rows) override;
 
-  // `name` must be a method of aerie.v1.DraftService.
+  // `name` must be a method of aerie.v1.DraftService or AdminService.
   void OnStarted(const RpcName& name) override;
   void OnMessageReceived(const RpcName& name, int64_t bytes) override;
   void OnMessageSent(const RpcName& name, int64_t bytes) override;
   void OnHandled(const RpcName& name, absl::StatusCode code, absl::Duration duration) override;
+  void OnAnswered(CallKind call, RpcType via, absl::StatusCode code) override;
+  void OnTraceIgnored() override;
+
+  void OnRecordWritten() override;
+  void OnRecordLost(RecordLoss loss) override;
 
  private:
   class Impl;

@@ -18,6 +18,9 @@ std::vector<prometheus::Counter*> AddPositions(MetricRegistry::CounterFamily& fa
   return counters;
 }
 
+// What a worker says may be anything; one absurd value would spoil the sum for the life of the process.
+constexpr absl::Duration kLongestVerify = absl::Hours(1);
+
 // A clock that was set back must not make a sum shrink.
 double Seconds(absl::Duration duration) {
   return absl::ToDoubleSeconds(std::max(duration, absl::ZeroDuration()));
@@ -50,15 +53,20 @@ RoundMetrics::RoundMetrics(MetricRegistry& registry, const prometheus::Labels& c
           registry.AddHistograms(kRequestTokensPerSecond, common, TokensPerSecondBuckets())
               .Add({})),
       durations_(registry.AddHistograms(kDraftDuration, common, DraftDurationBuckets())),
+      copy_in_seconds_(durations_.Add({{"phase", "copy_in"}})),
       queue_seconds_(durations_.Add({{"phase", "queue"}})),
       extend_seconds_(durations_.Add({{"phase", "extend"}})),
       step_seconds_(durations_.Add({{"phase", "step"}})),
+      copy_out_seconds_(durations_.Add({{"phase", "copy_out"}})),
       total_seconds_(durations_.Add({{"phase", "total"}})),
+      verify_seconds_(
+          registry.AddHistograms(kVerifyDuration, common, DraftDurationBuckets()).Add({})),
       batch_sessions_(
           registry.AddHistograms(kBatchSessions, common, CountBuckets(max_sessions_per_pass))
               .Add({})),
       draft_length_(registry.AddHistograms(kDraftLength, common, CountBuckets(max_k)).Add({})),
       draft_depth_(registry.AddHistograms(kDraftDepth, common, CountBuckets(max_k)).Add({})),
+      adaptive_k_(registry.AddHistograms(kAdaptiveK, common, CountBucketsFromZero(max_k)).Add({})),
       sessions_(registry.AddGauge(kSessions, common)),
       queue_depth_(registry.AddGauge(kQueueDepth, common)),
       inflight_(registry.AddGauge(kInflight, common)),
@@ -102,6 +110,11 @@ void RoundMetrics::OnRound(const RoundRecord& record) {
   }
   // Refusals answer at once; among the durations they would make an overloaded server look fast.
   if (record.outcome != absl::StatusCode::kOk) return;
+  if (record.verify_time && *record.verify_time <= kLongestVerify) {
+    verify_seconds_.Observe(Seconds(*record.verify_time));
+  }
+  if (record.chosen_k) adaptive_k_.Observe(*record.chosen_k);
+  copy_in_seconds_.Observe(Seconds(record.copy_in));
   queue_seconds_.Observe(Seconds(record.queue_wait));
   total_seconds_.Observe(Seconds(record.total));
   // A phase that a call did not go through is not a phase that took no time.
@@ -133,6 +146,10 @@ void RoundMetrics::OnSessionEnded(const SessionRecord& record) {
 }
 
 void RoundMetrics::OnRejected(RejectReason reason) { rejected_.Increment(reason); }
+
+void RoundMetrics::OnReplyEncoded(absl::Duration copy_out) {
+  copy_out_seconds_.Observe(Seconds(copy_out));
+}
 
 void RoundMetrics::OnLoad(int32_t queued, int32_t in_flight) {
   queue_depth_.Set(queued);

@@ -21,6 +21,7 @@ class RoundMetrics {
   void OnSessionOpened();
   void OnSessionEnded(const SessionRecord& record);
   void OnRejected(RejectReason reason);
+  void OnReplyEncoded(absl::Duration copy_out);
   void OnLoad(int32_t queued, int32_t in_flight);
   void OnKvUsage(const KvUsage& usage);
   void OnEvicted(int64_t rows);
@@ -45,13 +46,17 @@ class RoundMetrics {
   AtomicHistogram& request_acceptance_ratio_;
   AtomicHistogram& request_tokens_per_second_;
   HistogramFamily& durations_;  // above the children that it makes
+  AtomicHistogram& copy_in_seconds_;
   AtomicHistogram& queue_seconds_;
   AtomicHistogram& extend_seconds_;
   AtomicHistogram& step_seconds_;
+  AtomicHistogram& copy_out_seconds_;
   AtomicHistogram& total_seconds_;
+  AtomicHistogram& verify_seconds_;
   AtomicHistogram& batch_sessions_;
   AtomicHistogram& draft_length_;
   AtomicHistogram& draft_depth_;
+  AtomicHistogram& adaptive_k_;
   prometheus::Gauge& sessions_;
   prometheus::Gauge& queue_depth_;
   prometheus::Gauge& inflight_;

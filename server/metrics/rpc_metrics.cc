@@ -16,9 +16,23 @@ const char* TypeLabel(RpcType type) {
   return "";
 }
 
+size_t IndexOf(CallKind call, RpcType type) {
+  return static_cast<size_t>(type) * kCallKinds.size() + static_cast<size_t>(call);
+}
+
 }  // namespace
 
-RpcMetrics::RpcMetrics(MetricRegistry& registry, const prometheus::Labels& common) {
+RpcMetrics::RpcMetrics(MetricRegistry& registry, const prometheus::Labels& common)
+    : traces_ignored_(registry.AddCounter(kTracesIgnored, common)) {
+  auto& calls = registry.AddCounters(kCalls, common);
+  for (const auto& type : kRpcTypes) {
+    for (const auto& call : kCallKinds) {
+      AERIE_CHECK(IndexOf(call.value, type.value) == answered_.size()) << "a table is out of order";
+      answered_.emplace_back(
+          calls, "grpc_code", kRpcCodes,
+          prometheus::Labels{{"call", call.label}, {"grpc_type", type.label}});
+    }
+  }
   auto& started = registry.AddCounters(kRpcStarted, {});
   auto& handled = registry.AddCounters(kRpcHandled, {});
   auto& messages_received = registry.AddCounters(kRpcMessagesReceived, {});
@@ -69,5 +83,11 @@ void RpcMetrics::OnHandled(const RpcName& name, absl::StatusCode code, absl::Dur
   method.handled.Increment(code);
   method.handling_seconds->Observe(absl::ToDoubleSeconds(std::max(duration, absl::ZeroDuration())));
 }
+
+void RpcMetrics::OnAnswered(CallKind call, RpcType via, absl::StatusCode code) {
+  answered_[IndexOf(call, via)].Increment(code);
+}
+
+void RpcMetrics::OnTraceIgnored() { traces_ignored_.Increment(); }
 
 }  // namespace aerie

@@ -22,6 +22,8 @@ class RpcMetrics {
   void OnMessageReceived(const RpcName& name, int64_t bytes);
   void OnMessageSent(const RpcName& name, int64_t bytes);
   void OnHandled(const RpcName& name, absl::StatusCode code, absl::Duration duration);
+  void OnAnswered(CallKind call, RpcType via, absl::StatusCode code);
+  void OnTraceIgnored();
 
  private:
   struct Method {
@@ -37,6 +39,9 @@ class RpcMetrics {
 
   Method& Find(const RpcName& name);
 
+  using CodeTable = CounterTable<absl::StatusCode, kRpcCodes.size()>;
+  std::vector<CodeTable> answered_;  // [type][call]
+  prometheus::Counter& traces_ignored_;
   std::vector<Method> methods_;  // a handful: a walk over them is quicker than a hash
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/error_detail.h"
 #include "common/rpc/codec.h"
 #include "common/rpc/session_codec.h"
@@ -121,6 +122,13 @@ void EncodeDraftResult(const DraftResult& result, v1::DraftResponse* response) {
   rpc::EncodeDuration(result.timing.step, timing->mutable_step());
   rpc::EncodeDuration(result.timing.total, timing->mutable_total());
   if (result.k_choice) rpc::EncodeKChoice(*result.k_choice, response->mutable_k_choice());
+}
+
+void EncodeAndTell(const DraftResult& result, RoundObserver* observer,
+                   v1::DraftResponse* response) {
+  const absl::Time start = absl::Now();
+  EncodeDraftResult(result, response);
+  if (observer != nullptr) observer->OnReplyEncoded(absl::Now() - start);
 }
 
 absl::StatusOr<OpenCall> DecodeOpenRequest(const v1::OpenSessionRequest& request) {

@@ -12,6 +12,7 @@
 #include "common/acceptance_record.h"
 #include "server/engine/draft_engine.h"
 #include "server/engine/draft_model.h"
+#include "server/engine/round_observer.h"
 
 namespace aerie {
 
@@ -20,6 +21,9 @@ namespace aerie {
 absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
                                              const DrafterSpec& spec);
 void EncodeDraftResult(const DraftResult& result, v1::DraftResponse* response);
+// The same, and tells `observer` (may be null) what it took.
+void EncodeAndTell(const DraftResult& result, RoundObserver* observer,
+                   v1::DraftResponse* response);
 
 // What OpenSession asks of the engine.
 struct OpenCall {

@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "common/check.h"
+#include "server/transport/call_trace.h"
 #include "server/transport/draft_messages.h"
 #include "server/transport/draft_stream.h"
 #include "server/transport/unary_call.h"
@@ -18,11 +20,11 @@ void DraftServiceImpl::Serve(ServiceBackend backend) {
   backend_.store(backend_owner_.get(), std::memory_order_release);
 }
 
-grpc::ServerUnaryReactor* DraftServiceImpl::GetServerInfo(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* DraftServiceImpl::GetServerInfo(grpc::CallbackServerContext* context,
                                                           const v1::GetServerInfoRequest* request,
                                                           v1::GetServerInfoResponse* response) {
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
-  auto* call = new UnaryCall(backend, "GetServerInfo", *request);
+  auto* call = new UnaryCall(backend, *context, {.method = "GetServerInfo"}, *request);
   if (!call->Admit(limits_)) return call;
   *response = backend->info;
   call->Succeed(*response);
@@ -33,13 +35,16 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
                                                         const v1::OpenSessionRequest* request,
                                                         v1::OpenSessionResponse* response) {
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
-  auto* call = new UnaryCall(backend, "OpenSession", *request);
+  auto* call = new UnaryCall(
+      backend, *context, {.method = "OpenSession", .kind = CallKind::kOpenSession}, *request);
   if (!call->Admit(limits_)) return call;
   absl::StatusOr<OpenCall> open = DecodeOpenRequest(*request);
   if (!open.ok()) {
     call->Reject(open.status());
     return call;
   }
+  open->options.traceparent =
+      TraceOf(open->options.traceparent, call->traceparent(), backend->rpc_observer);
   backend->engine->Open(std::move(open->manifest), open->options,
                         [context, backend, call, response,
                          asked = open->options](absl::StatusOr<OpenResult> result) mutable {
@@ -50,6 +55,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
                             backend->engine->Close(result->session_id, {}, SessionEnd::kClosed,
                                                    [](absl::StatusOr<AcceptanceRecord>) {});
                           }
+                          LogOpened(result->session_id, asked);
                           EncodeOpenResult(*result, std::move(asked), response);
                           call->Succeed(*response);
                         });
@@ -60,7 +66,9 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
                                                   const v1::DraftRequest* request,
                                                   v1::DraftResponse* response) {
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
-  auto* call = new UnaryCall(backend, "Draft", *request);
+  auto* call = new UnaryCall(
+      backend, *context,
+      {.method = "Draft", .kind = CallKind::kDraft, .session = &request->session_id()}, *request);
   if (!call->Admit(limits_)) return call;
   absl::StatusOr<DraftCall> draft = DecodeDraftRequest(*request, backend->engine->spec());
   if (!draft.ok()) {
@@ -71,19 +79,25 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
   draft->arrival = call->arrival();
   draft->deadline = DeadlineOf(*context);
   draft->cancel = call->cancel();
-  backend->engine->Draft(*std::move(draft), [call, response](absl::StatusOr<DraftResult> result) {
-    if (!result.ok()) return call->Fail(result.status());
-    EncodeDraftResult(*result, response);
-    call->Succeed(*response);
-  });
+  draft->copy_in = absl::Now() - call->arrival();
+  backend->engine->Draft(*std::move(draft),
+                         [backend, call, response](absl::StatusOr<DraftResult> result) {
+                           if (!result.ok()) return call->Fail(result.status());
+                           EncodeAndTell(*result, backend->round_observer, response);
+                           call->Succeed(*response);
+                         });
   return call;
 }
 
-grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerContext* context,
                                                          const v1::CloseSessionRequest* request,
                                                          v1::CloseSessionResponse* response) {
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
-  auto* call = new UnaryCall(backend, "CloseSession", *request);
+  auto* call = new UnaryCall(backend, *context,
+                             {.method = "CloseSession",
+                              .kind = CallKind::kCloseSession,
+                              .session = &request->session_id()},
+                             *request);
   if (!call->Admit(limits_)) return call;
   absl::StatusOr<std::vector<int32_t>> tokens =
       DecodeFinalTokens(*request, backend->engine->spec());

@@ -7,6 +7,7 @@
 #include "common/check.h"
 #include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
+#include "server/transport/call_trace.h"
 #include "server/transport/draft_messages.h"
 #include "server/transport/unary_call.h"
 
@@ -74,6 +75,7 @@ DraftStream::DraftStream(const ServiceBackend* backend, const ServiceLimits& lim
       limits_(limits),
       context_(context),
       deadline_(DeadlineOf(*context)),
+      traceparent_(TraceOf(*context, backend->rpc_observer)),
       registry_(registry),
       record_(backend->rpc_observer, {RpcType::kBidiStream, kDraftServiceName, "DraftStream"}) {}
 

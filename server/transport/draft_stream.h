@@ -81,6 +81,8 @@ class DraftStream final : public DraftStreamReactor,
   // The request itself is at fault: no engine has seen it.
   void Reject(const RequestPtr& request, const absl::Status& status);
   void Fail(const RequestPtr& request, const absl::Status& status);
+  // Tells log and metrics what a request is answered with.
+  void Tell(const Request& request, const absl::Status& status) const;
 
   // Any thread, once for every request.
   void Reply(const RequestPtr& request, v1::DraftStreamResponse response);
@@ -102,6 +104,7 @@ class DraftStream final : public DraftStreamReactor,
   const ServiceLimits limits_;
   const grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone()
   const absl::Time deadline_;
+  const std::string traceparent_;  // of the stream's metadata; empty: none that can be read
   StreamRegistry* const registry_;
   RpcRecord record_;
   std::shared_ptr<DraftStream> self_;  // from Start() to OnDone()

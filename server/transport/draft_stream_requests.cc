@@ -1,9 +1,12 @@
 // What a DraftStream does with one request: decode, hand on, encode. The rest of the stream is in
 // draft_stream.cc.
+#include <string_view>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
+#include "server/transport/call_trace.h"
 #include "server/transport/draft_messages.h"
 #include "server/transport/draft_stream.h"
 
@@ -30,14 +33,18 @@ void DraftStream::Handle(const RequestPtr& request) {
 void DraftStream::HandleOpen(const RequestPtr& request) {
   absl::StatusOr<OpenCall> open = DecodeOpenRequest(request->message.open_session());
   if (!open.ok()) return Reject(request, open.status());
+  open->options.traceparent =
+      TraceOf(open->options.traceparent, traceparent_, backend_->rpc_observer);
   backend_->engine->Open(std::move(open->manifest), open->options,
                          [self = shared_from_this(), request,
                           asked = open->options](absl::StatusOr<OpenResult> result) mutable {
                            if (!result.ok()) return self->Fail(request, result.status());
                            self->Own(result->session_id);
+                           LogOpened(result->session_id, asked);
                            v1::DraftStreamResponse response;
                            EncodeOpenResult(*result, std::move(asked),
                                             response.mutable_open_session());
+                           self->Tell(*request, absl::OkStatus());
                            self->Reply(request, std::move(response));
                          });
 }
@@ -50,13 +57,16 @@ void DraftStream::HandleDraft(const RequestPtr& request) {
   call->arrival = request->arrival;
   call->deadline = deadline_;
   call->cancel = request->cancel;
-  backend_->engine->Draft(*std::move(call),
-                          [self = shared_from_this(), request](absl::StatusOr<DraftResult> result) {
-                            if (!result.ok()) return self->Fail(request, result.status());
-                            v1::DraftStreamResponse response;
-                            EncodeDraftResult(*result, response.mutable_draft());
-                            self->Reply(request, std::move(response));
-                          });
+  call->copy_in = absl::Now() - request->arrival;
+  backend_->engine->Draft(
+      *std::move(call),
+      [self = shared_from_this(), request](absl::StatusOr<DraftResult> result) {
+        if (!result.ok()) return self->Fail(request, result.status());
+        v1::DraftStreamResponse response;
+        EncodeAndTell(*result, self->backend_->round_observer, response.mutable_draft());
+        self->Tell(*request, absl::OkStatus());
+        self->Reply(request, std::move(response));
+      });
 }
 
 void DraftStream::HandleClose(const RequestPtr& request) {
@@ -70,8 +80,35 @@ void DraftStream::HandleClose(const RequestPtr& request) {
         self->Disown(request->message.close_session().session_id());
         v1::DraftStreamResponse response;
         EncodeCloseResult(*record, response.mutable_close_session());
+        self->Tell(*request, absl::OkStatus());
         self->Reply(request, std::move(response));
       });
+}
+
+void DraftStream::Tell(const Request& request, const absl::Status& status) const {
+  const v1::DraftStreamRequest& message = request.message;
+  CallKind kind = CallKind::kDraft;
+  std::string_view name = "Draft";
+  const std::string* session = &message.draft().session_id();
+  switch (message.request_case()) {
+    case v1::DraftStreamRequest::kOpenSession:
+      kind = CallKind::kOpenSession;
+      name = "OpenSession";
+      break;
+    case v1::DraftStreamRequest::kDraft:
+      break;
+    case v1::DraftStreamRequest::kCloseSession:
+      kind = CallKind::kCloseSession;
+      name = "CloseSession";
+      session = &message.close_session().session_id();
+      break;
+    case v1::DraftStreamRequest::REQUEST_NOT_SET:
+      return;  // it asked for nothing that could be counted
+  }
+  LogAnswer(name, status, *session, traceparent_);
+  if (backend_->rpc_observer != nullptr) {
+    backend_->rpc_observer->OnAnswered(kind, RpcType::kBidiStream, status.code());
+  }
 }
 
 void DraftStream::Reject(const RequestPtr& request, const absl::Status& status) {
@@ -84,6 +121,7 @@ void DraftStream::Reject(const RequestPtr& request, const absl::Status& status) 
 void DraftStream::Fail(const RequestPtr& request, const absl::Status& status) {
   v1::DraftStreamResponse response;
   *response.mutable_error() = rpc::ToErrorDetail(status);
+  Tell(*request, status);
   Reply(request, std::move(response));
 }
 

@@ -18,6 +18,9 @@ struct RpcName {
   std::string_view method;   // "Draft"
 };
 
+// What a request asks of the engine, in a call of its own or on a stream.
+enum class CallKind { kOpenSession, kDraft, kCloseSession };
+
 // Any thread. Implementations must not block.
 class RpcObserver {
  public:
@@ -26,6 +29,10 @@ class RpcObserver {
   virtual void OnMessageReceived(const RpcName& name, int64_t bytes) = 0;
   virtual void OnMessageSent(const RpcName& name, int64_t bytes) = 0;
   virtual void OnHandled(const RpcName& name, absl::StatusCode code, absl::Duration duration) = 0;
+  // A request was answered with `code`; of a stream, whose RPC ends with one code for all of them, each.
+  virtual void OnAnswered(CallKind call, RpcType via, absl::StatusCode code) = 0;
+  // A caller's traceparent could not be read.
+  virtual void OnTraceIgnored() = 0;
 };
 
 }  // namespace aerie

@@ -3,16 +3,26 @@
 #include <chrono>
 
 #include "common/rpc/status_codec.h"
+#include "server/transport/call_trace.h"
 #include "server/transport/draft_messages.h"
 
 namespace aerie {
 
-UnaryCall::UnaryCall(const ServiceBackend* backend, std::string_view method,
-                     const google::protobuf::Message& request)
+namespace {
+
+RpcObserver* ObserverOf(const ServiceBackend* backend) {
+  return backend == nullptr ? nullptr : backend->rpc_observer;
+}
+
+}  // namespace
+
+UnaryCall::UnaryCall(const ServiceBackend* backend, const grpc::CallbackServerContext& context,
+                     About about, const google::protobuf::Message& request)
     : backend_(backend),
-      record_(backend == nullptr ? nullptr : backend->rpc_observer,
-              {RpcType::kUnary, kDraftServiceName, method}),
-      request_bytes_(static_cast<int64_t>(request.ByteSizeLong())) {
+      about_(about),
+      record_(ObserverOf(backend), {RpcType::kUnary, kDraftServiceName, about.method}),
+      request_bytes_(static_cast<int64_t>(request.ByteSizeLong())),
+      traceparent_(TraceOf(context, ObserverOf(backend))) {
   record_.Received(request_bytes_);
 }
 
@@ -28,14 +38,23 @@ bool UnaryCall::Admit(const ServiceLimits& limits) {
   return true;
 }
 
+void UnaryCall::Tell(const absl::Status& status) {
+  LogAnswer(about_.method, status, about_.session == nullptr ? std::string() : *about_.session,
+            traceparent_);
+  if (about_.kind.has_value() && backend_ != nullptr && backend_->rpc_observer != nullptr) {
+    backend_->rpc_observer->OnAnswered(*about_.kind, RpcType::kUnary, status.code());
+  }
+  record_.Handled(status.code());
+}
+
 void UnaryCall::Succeed(const google::protobuf::Message& response) {
   record_.Sent(static_cast<int64_t>(response.ByteSizeLong()));
-  record_.Handled(absl::StatusCode::kOk);
+  Tell(absl::OkStatus());
   Finish(grpc::Status::OK);
 }
 
 void UnaryCall::Fail(const absl::Status& status) {
-  record_.Handled(status.code());
+  Tell(status);
   Finish(rpc::ToGrpcStatus(status));
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -18,12 +20,20 @@ namespace aerie {
 
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
-  // `backend` may be null: the drafter is loading. `method` is static text.
-  UnaryCall(const ServiceBackend* backend, std::string_view method,
+  // What is said of a call in log and metrics. The session's id is part of the request.
+  struct About {
+    std::string_view method;  // static text
+    std::optional<CallKind> kind = std::nullopt;
+    const std::string* session = nullptr;
+  };
+  // `backend` may be null: the drafter is loading.
+  UnaryCall(const ServiceBackend* backend, const grpc::CallbackServerContext& context, About about,
             const google::protobuf::Message& request);
 
   absl::Time arrival() const { return record_.arrival(); }
   const std::shared_ptr<CancelFlag>& cancel() const { return cancel_; }
+  // The traceparent of its metadata; empty: none that can be read.
+  const std::string& traceparent() const { return traceparent_; }
 
   // Whether the call may be handed on; otherwise the reply has been given.
   bool Admit(const ServiceLimits& limits);
@@ -38,9 +48,14 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
+  // Tells log and metrics what the call is answered with.
+  void Tell(const absl::Status& status);
+
   const ServiceBackend* const backend_;
+  const About about_;
   RpcRecord record_;
   const int64_t request_bytes_;
+  const std::string traceparent_;
   const std::shared_ptr<CancelFlag> cancel_ = std::make_shared<CancelFlag>();
 };
 

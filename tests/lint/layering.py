@@ -23,12 +23,14 @@ ALLOWED = {
     "server/guard": ["common/", "server/checkpoint/json_check.h"],
     "server/kernels": [],
     "server/model": ["common/", "server/engine/draft_model.h", "server/checkpoint/", "server/kernels/"],
-    "server/metrics": ["common/", "server/engine/round_observer.h", "server/transport/rpc_observer.h",
-                       "aerie_version.h"],
+    "server/metrics": ["common/", "server/engine/round_observer.h", "server/request_log/request_log_observer.h",
+                       "server/transport/rpc_observer.h", "aerie_version.h"],
+    "server/request_log": ["common/", "server/engine/round_observer.h"],
     "server/transport": ["common/", "server/engine/", "aerie/v1/", "aerie_version.h"],
     "server/config": ["common/", "server/", "aerie_version.h"],
     "server": ["common/", "server/", "aerie_version.h"],
     "client": ["common/", "aerie/v1/", "aerie_version.h"],
+    "client/admin": ["common/", "aerie/v1/", "aerie_version.h"],
     # Recordings are safetensors files, and there is one reader of those.
     "client/loadtest": ["common/", "client/", "aerie/v1/", "server/checkpoint/safetensors.h", "aerie_version.h"],
     "tests": [""],
@@ -43,6 +45,7 @@ FORBIDDEN = {
     "server/guard": ["common/rpc/"],
     "server/model": ["common/rpc/"],
     "server/metrics": ["common/rpc/"],
+    "server/request_log": ["common/rpc/"],
 }
 # Third-party headers -> the only folders that may see them.
 THIRD_PARTY = {
@@ -51,7 +54,7 @@ THIRD_PARTY = {
     r"^google/protobuf/": ["common/rpc", "server/transport", "client", "tests"],
     r"^prometheus/": ["server/metrics", "tests/server/metrics"],
     r"^CLI/": ["server/config", "server/inspect", "server/recording", "server/verify",
-              "client/loadtest", "tests/tools"],
+              "client/admin", "client/loadtest", "tests/tools"],
 }
 OURS = re.compile(r"^(common|server|client|tests|aerie|google/rpc)/|^aerie_version\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)

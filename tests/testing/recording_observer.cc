@@ -31,6 +31,12 @@ void RecordingObserver::OnRejected(RejectReason reason) {
   rejected_.push_back(reason);
 }
 
+void RecordingObserver::OnReplyEncoded(absl::Duration copy_out) {
+  EXPECT_GE(copy_out, absl::ZeroDuration());
+  MutexLock lock(&mutex_);
+  ++encoded_;
+}
+
 void RecordingObserver::OnLoad(int32_t queued, int32_t in_flight) {
   MutexLock lock(&mutex_);
   loads_.emplace_back(queued, in_flight);
@@ -74,6 +80,11 @@ std::vector<std::pair<int32_t, int32_t>> RecordingObserver::loads() const {
 int32_t RecordingObserver::opened() const {
   MutexLock lock(&mutex_);
   return opened_;
+}
+
+int32_t RecordingObserver::encoded() const {
+  MutexLock lock(&mutex_);
+  return encoded_;
 }
 
 std::vector<KvUsage> RecordingObserver::kv_usages() const {

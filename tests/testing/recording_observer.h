@@ -20,6 +20,7 @@ class RecordingObserver : public RoundObserver {
   void OnSessionOpened() override;
   void OnSessionEnded(const SessionRecord& record) override;
   void OnRejected(RejectReason reason) override;
+  void OnReplyEncoded(absl::Duration copy_out) override;
   void OnLoad(int32_t queued, int32_t in_flight) override;
   void OnKvUsage(const KvUsage& usage) override;
   void OnEvicted(int64_t rows) override;
@@ -31,6 +32,7 @@ class RecordingObserver : public RoundObserver {
   std::vector<RejectReason> rejected() const;
   std::vector<std::pair<int32_t, int32_t>> loads() const;  // {queued, in flight}
   int32_t opened() const;
+  int32_t encoded() const;  // replies
   std::vector<KvUsage> kv_usages() const;
   std::vector<int64_t> evicted() const;  // rows
 
@@ -52,6 +54,7 @@ class RecordingObserver : public RoundObserver {
   std::vector<RejectReason> rejected_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<int32_t, int32_t>> loads_ ABSL_GUARDED_BY(mutex_);
   int32_t opened_ ABSL_GUARDED_BY(mutex_) = 0;
+  int32_t encoded_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<KvUsage> kv_usages_ ABSL_GUARDED_BY(mutex_);
   std::vector<int64_t> evicted_ ABSL_GUARDED_BY(mutex_);
 };

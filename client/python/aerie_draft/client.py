@@ -19,7 +19,12 @@ from aerie_draft._proto import draft_pb2
 from aerie_draft.errors import ProtocolMismatch
 from aerie_draft.options import Fork, SessionOptions
 from aerie_draft.session import Deadline, DraftSession, rows_as_bytes
-from aerie_draft.transport import StreamTransport, UnaryTransport, check_session_key
+from aerie_draft.transport import (
+    CallMetadata,
+    StreamTransport,
+    UnaryTransport,
+    check_session_key,
+)
 from aerie_draft.values import Manifest, Proposal, ServerInfo
 
 PROTOCOL_VERSION = 1
@@ -119,6 +124,7 @@ class DraftClient:
         start: int = 0,
         client: str = "",
         key: str | None = None,
+        traceparent: str = "",
         timeout: float | None = None,
     ) -> DraftSession:
         """Opens a session.
@@ -137,19 +143,22 @@ class DraftClient:
                 own, or for a fork that of its parent, when that is this client's; the fork of
                 another client's session must be given DraftSession.key of that one. Not with
                 transport "stream", which goes to one server as a whole.
+            traceparent: The W3C traceparent of the request that the session serves; it goes into
+                the server's log and request log.
         """
         deadline = Deadline(self.timeout if timeout is None else timeout)
-        request = codec.open_message(manifest, options, fork, start, client)
+        request = codec.open_message(manifest, options, fork, start, client, traceparent)
         parent = self._sessions.get(fork.session_id) if fork is not None else None
         key = self._transport.key_for(parent.key if key is None and parent is not None else key)
         check_session_key(key)
+        metadata = CallMetadata(key, traceparent)
         rows_per_call = self._rows_per_call(manifest, deadline)
-        response = self._transport.open_session(request, deadline.left(), key)
+        response = self._transport.open_session(request, deadline.left(), metadata)
         session = DraftSession(
             self._transport,
             manifest,
             response,
-            key=key,
+            metadata=metadata,
             rows_per_call=rows_per_call,
             timeout=self.timeout,
             retries=self._retries,

@@ -46,10 +46,15 @@ def manifest_message(manifest: Manifest) -> draft_pb2.Manifest:
 
 
 def open_message(
-    manifest: Manifest, options: SessionOptions, fork: Fork | None, start: int, client: str
+    manifest: Manifest,
+    options: SessionOptions,
+    fork: Fork | None,
+    start: int,
+    client: str,
+    traceparent: str,
 ) -> draft_pb2.OpenSessionRequest:
     message = draft_pb2.OpenSessionRequest(
-        manifest=manifest_message(manifest), start=start, client=client
+        manifest=manifest_message(manifest), start=start, client=client, traceparent=traceparent
     )
     if fork is not None:
         message.fork.session_id = fork.session_id
@@ -68,6 +73,7 @@ def open_message(
     message.options.extras.ancestor_mask = options.ancestor_mask
     message.options.extras.links = options.links
     message.options.adaptive_k = options.adaptive_k
+    message.options.acceptance_detail = options.acceptance_detail
     return message
 
 
@@ -89,6 +95,7 @@ def options_value(message: draft_pb2.SessionOptions) -> SessionOptions:
         ancestor_mask=message.extras.ancestor_mask,
         links=message.extras.links,
         adaptive_k=message.adaptive_k,
+        acceptance_detail=message.acceptance_detail,
     )
 
 
@@ -190,6 +197,8 @@ def acceptance_value(message: draft_pb2.AcceptanceRecord) -> AcceptanceRecord:
         completion_tokens=message.completion_tokens,
         unreported_drafts=message.unreported_drafts,
         depth_histogram=tuple(message.depth_histogram),
+        per_step_accepted=tuple(message.per_step_accepted),
+        per_step_drafted=tuple(message.per_step_drafted),
     )
 
 

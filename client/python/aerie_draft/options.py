@@ -48,6 +48,7 @@ class SessionOptions:
     ancestor_mask: bool = False  # Proposal.ancestor_mask comes from the server
     links: bool = False  # so do first_child and next_sibling
     adaptive_k: bool = False  # the server may draft fewer than k where more is not worth its time
+    acceptance_detail: bool = False  # AcceptanceRecord lists its steps one by one
 
 
 @dataclasses.dataclass(frozen=True)

@@ -59,6 +59,8 @@ class DraftedSequence:
         options: How the sequence is to be drafted for.
         start: The first row that will be committed, when the target never computed those before.
         client_name: Whose quota and share of the server the sequence belongs to.
+        traceparent: The W3C traceparent of the request that the sequence serves; it goes into the
+            server's log and request log.
         on_loss: What to do about rows that the server has lost.
         keep_rows: With OnLoss.REOPEN, the newest rows that are kept to be sent again; 1 or more.
         timeout: Seconds that one round may wait for the server; None: the client's.
@@ -73,6 +75,7 @@ class DraftedSequence:
         *,
         start: int = 0,
         client_name: str = "",
+        traceparent: str = "",
         on_loss: OnLoss = OnLoss.RESEND,
         keep_rows: int = 256,
         timeout: float | None = None,
@@ -87,6 +90,7 @@ class DraftedSequence:
         self._availability = availability
         self._options = options
         self._client_name = client_name
+        self._traceparent = traceparent
         self._on_loss = on_loss
         self._keep_rows = keep_rows
         self._timeout = timeout
@@ -178,6 +182,7 @@ class DraftedSequence:
                 start=self._origin,
                 client=self._client_name,
                 key=self._key,
+                traceparent=self._traceparent,
                 timeout=self._timeout,
             )
             self._key = self._session.key

@@ -17,6 +17,7 @@ from aerie_draft._proto import draft_pb2
 from aerie_draft.dtypes import encode_rows
 from aerie_draft.errors import DeadlineExceeded, Unavailable
 from aerie_draft.options import SessionOptions, VerifyCost
+from aerie_draft.transport import CallMetadata
 from aerie_draft.values import AcceptanceRecord, Manifest, Proposal
 
 
@@ -29,7 +30,7 @@ class DraftSession:
         manifest: Manifest,
         opened: draft_pb2.OpenSessionResponse,
         *,
-        key: str,
+        metadata: CallMetadata,
         rows_per_call: int,
         timeout: float,
         retries: int,
@@ -37,7 +38,7 @@ class DraftSession:
     ):
         """`on_lost` is called when the server cannot be reached any more."""
         self.session_id: str = opened.session_id
-        self.key = key  # tells a proxy which server holds it
+        self.key = metadata.key  # tells a proxy which server holds it
         self.options: SessionOptions = codec.options_value(opened.options)  # in force
         self.lease: float = codec.seconds(opened.lease)
         self.manifest = manifest
@@ -49,6 +50,7 @@ class DraftSession:
         self._timeout = timeout
         self._retries = retries
         self._on_lost = on_lost
+        self._metadata = metadata
         self._seq = 0
 
     def draft(
@@ -108,7 +110,7 @@ class DraftSession:
             session_id=self.session_id, final_token_ids=final_tokens
         )
         response = self._transport.close_session(
-            request, self._timeout if timeout is None else timeout, self.key
+            request, self._timeout if timeout is None else timeout, self._metadata
         )
         return codec.acceptance_value(response.acceptance)
 
@@ -119,7 +121,7 @@ class DraftSession:
         tries = 1 + (self._retries if self._transport.sessions_survive_reconnect else 0)
         while True:
             try:
-                response = self._transport.draft(request, deadline.left(), self.key)
+                response = self._transport.draft(request, deadline.left(), self._metadata)
                 self.length = response.length
                 return response
             except Unavailable as error:

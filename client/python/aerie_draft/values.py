@@ -177,6 +177,10 @@ class AcceptanceRecord:
     # [d]: judged proposals of d levels, which of a chain is its tokens. With acceptance_histogram
     # it tells acceptance by position.
     depth_histogram: tuple[int, ...] = ()
+    # Of each judged proposal in order: tokens kept, and proposed. With acceptance_detail only, and
+    # then of the first 16384.
+    per_step_accepted: tuple[int, ...] = ()
+    per_step_drafted: tuple[int, ...] = ()
 
     @property
     def mean_accept_length(self) -> float:

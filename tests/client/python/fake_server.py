@@ -47,6 +47,8 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         self.closed: list[Session] = []
         self.requests: list[draft_pb2.DraftRequest] = []
         self.opened: list[draft_pb2.OpenSessionRequest] = []
+        # Of each call of its own: the method and the traceparent in its metadata, None without.
+        self.traces: list[tuple[str, str | None]] = []
         self.final_tokens: list[list[int]] = []
         # What each call said of itself to a proxy, in order of arrival: (rpc, `aerie-session`).
         self.keys: list[tuple[str, str]] = []
@@ -123,16 +125,22 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         drafter.settings.add(name="rope_theta", value="10000", source="config.json: rope_theta")
         return response
 
+    def _note_trace(self, method, context):
+        self.traces.append((method, dict(context.invocation_metadata()).get("traceparent")))
+
     def OpenSession(self, request, context):
         self._note_key("OpenSession", context)
+        self._note_trace("OpenSession", context)
         return self._unary(context, self._open, request)
 
     def Draft(self, request, context):
         self._note_key("Draft", context)
+        self._note_trace("Draft", context)
         return self._unary(context, self._draft, request)
 
     def CloseSession(self, request, context):
         self._note_key("CloseSession", context)
+        self._note_trace("CloseSession", context)
         return self._unary(context, self._close, request)
 
     def DraftStream(self, request_iterator, context):

@@ -48,6 +48,40 @@ def test_a_session_asks_for_all_that_its_options_say(server, client, manifest):
     assert session.length == 500
 
 
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+def test_a_traceparent_goes_along_with_each_call_of_a_session(server, client, manifest):
+    session = client.open_session(manifest, traceparent=TRACE)
+    session.draft(0, [1], rows(1), k=2)
+    session.close()
+    assert server.opened[0].traceparent == TRACE
+    # On a stream the opening alone carries it, in its message.
+    assert server.traces in (
+        [],
+        [("OpenSession", TRACE), ("Draft", TRACE), ("CloseSession", TRACE)],
+    )
+
+
+@pytest.mark.parametrize("traceparent", ["", "no trace", "broken\nline"])
+def test_without_a_readable_traceparent_calls_go_without(server, client, manifest, traceparent):
+    session = client.open_session(manifest, traceparent=traceparent)
+    session.draft(0, [1], rows(1), k=2)
+    session.close()
+    assert all(trace is None for _, trace in server.traces)
+
+
+def test_a_record_has_its_steps_when_they_are_asked_for(server, client, manifest):
+    session = client.open_session(manifest, SessionOptions(acceptance_detail=True))
+    assert server.opened[0].options.acceptance_detail
+    assert session.options.acceptance_detail
+    kept = server.sessions[session.session_id].record
+    kept.per_step_accepted.extend([1, 0])
+    kept.per_step_drafted.extend([4, 3])
+    record = session.close()
+    assert (record.per_step_accepted, record.per_step_drafted) == ((1, 0), (4, 3))
+
+
 def test_what_is_not_asked_for_is_not_on_the_wire(server, client, manifest):
     session = client.open_session(manifest)
     options = server.opened[0].options

@@ -211,6 +211,8 @@ TEST(AcceptanceRecordCodecTest, ComesBackAsItWent) {
   record.spec_tokens = 6;
   record.completion_tokens = 9;
   record.unreported_drafts = 1;
+  record.per_step_accepted = {0, 2};
+  record.per_step_drafted = {5, 300};
   v1::AcceptanceRecord message;
   EncodeAcceptanceRecord(record, &message);
   EXPECT_EQ(absl::BytesToHexString(message.SerializeAsString()),
@@ -221,7 +223,10 @@ TEST(AcceptanceRecordCodecTest, ComesBackAsItWent) {
             "2806"
             "3009"
             "3801"
-            "4203000104");
+            "4203000104"
+            "4a020002"
+            "520305ac02"
+            "5a056165726965");
   EXPECT_EQ(DecodeAcceptanceRecord(message), record);
 }
 

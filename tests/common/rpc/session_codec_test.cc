@@ -54,6 +54,8 @@ TEST(OpeningCodecTest, ComesBackAsItWent) {
   SessionOptions adaptive;
   adaptive.adaptive_k = true;
   adaptive.start = 1000;
+  adaptive.acceptance_detail = true;
+  adaptive.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   adaptive.extras = {.ancestor_mask = true, .links = false};
   SessionOptions chosen;
   chosen.temperature = 1.5f;

@@ -99,12 +99,22 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
                              "unix:/tmp/x",
                              "--metrics-listen",
                              "off",
+                             "--admin-listen",
+                             "unix:/tmp/y",
                              "--reflection",
                              "off",
                              "--drain-timeout",
                              "13s",
                              "--log-level",
                              "warn",
+                             "--log-format",
+                             "json",
+                             "--request-log",
+                             "R",
+                             "--request-log-size",
+                             "2MiB",
+                             "--request-log-files",
+                             "7",
                              "--port-file",
                              "P"});
   ASSERT_THAT(parsed, IsOk());
@@ -138,6 +148,10 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
   EXPECT_FALSE(options.grpc.reflection);
   EXPECT_EQ(options.process.drain_timeout, absl::Seconds(13));
   EXPECT_EQ(options.process.log_level, "warn");
+  EXPECT_EQ(options.process.log_format, "json");
+  EXPECT_EQ(options.request_log.path, "R");
+  EXPECT_EQ(options.request_log.max_bytes, 2 << 20);
+  EXPECT_EQ(options.request_log.max_files, 7);
   EXPECT_EQ(options.process.port_file, "P");
 }
 
@@ -197,6 +211,10 @@ TEST(FlagsTest, TheDefaultsAreThoseOfTheStructsAndOfTheHelp) {
     // A sink that is asked for needs a window; it has none by default.
     std::vector<std::string> arguments = {"--" + flag.name, flag.default_text};
     if (flag.name == "draft-sink") arguments.insert(arguments.end(), {"--draft-window", "64"});
+    // Nor has the size of a request log without one.
+    if (flag.name.starts_with("request-log-")) {
+      arguments.insert(arguments.end(), {"--request-log", "F"});
+    }
     const auto explicitly = ParseMore(arguments);
     ASSERT_THAT(explicitly, IsOk());
     const std::string name = explicitly->options.settings.front().name;
@@ -207,6 +225,34 @@ TEST(FlagsTest, TheDefaultsAreThoseOfTheStructsAndOfTheHelp) {
     EXPECT_EQ(explicitly->options.kv.memory_bytes, defaults.kv.memory_bytes);
     EXPECT_EQ(explicitly->options.kv.page_rows, defaults.kv.page_rows);
   }
+}
+
+TEST(FlagsTest, SizesOfARequestLogNeedOne) {
+  for (const char* flag : {"--request-log-size=2MiB", "--request-log-files=2"}) {
+    const auto parsed = ParseMore({flag});
+    EXPECT_THAT(parsed, StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("there is no --request-log"));
+  }
+  EXPECT_THAT(ParseMore({"--request-log", "F", "--request-log-files", "2"}), IsOk());
+  EXPECT_THAT(ParseMore({"--request-log", "F", "--request-log-files", "0"}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(FlagsTest, AProbeComesAloneAndIsNotConfusedByTheServersEnvironment) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--probe", "unix:/run/a"}, {"--probe=unix:/run/a"}}) {
+    const auto parsed = Parse(words, {{"AERIE_MAX_K", "many"}});
+    ASSERT_THAT(parsed, IsOk());
+    EXPECT_EQ(parsed->probe, "unix:/run/a");
+  }
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--probe", "nowhere"},
+                                                {"--probe", "a:1", "--max-k", "3"},
+                                                {"--max-k", "3", "--probe", "a:1"}}) {
+    const auto parsed = Parse(words);
+    EXPECT_THAT(parsed, StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("--probe"));
+  }
+  EXPECT_EQ(ParseMore({})->probe, std::nullopt);
 }
 
 TEST(FlagsTest, AFlagBeatsTheEnvironmentWhichBeatsTheDefaultAndEachSaysSo) {
@@ -326,6 +372,8 @@ INSTANTIATE_TEST_SUITE_P(
          {"--client-weight", "a=1", "--client-weight", "a=2"},
          "--client-weight names the client \"a\" twice"},
         {"MetricsListen", {"--metrics-listen", "on"}, "--metrics-listen is \"on\""},
+        {"AdminListen", {"--admin-listen", "on"}, "--admin-listen is \"on\""},
+        {"AdminListenWithoutPort", {"--admin-listen", "localhost:"}, "--admin-listen is"},
     }),
     [](const auto& test) { return test.param.name; });
 

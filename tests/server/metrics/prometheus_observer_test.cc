@@ -45,14 +45,27 @@ TEST_F(PrometheusObserverTest, ShowsEverySeriesAtZeroBeforeTheFirstEvent) {
     if (sample.name.rfind("process_", 0) == 0 || sample.name.ends_with("_info")) continue;
     EXPECT_EQ(sample.value, 0) << sample.name;
   }
-  for (const char* name :
-       {"aerie_spec_decode_num_drafts_total", "aerie_spec_decode_num_draft_tokens_total",
-        "aerie_spec_decode_num_accepted_tokens_total", "aerie_committed_tokens_total",
-        "aerie_accept_report_mismatch_total", "aerie_request_accept_length_tokens_count",
-        "aerie_request_acceptance_ratio_count", "aerie_request_tokens_per_second_count",
-        "aerie_batch_sessions_count", "aerie_draft_length_tokens_count", "aerie_sessions",
-        "aerie_queue_depth", "aerie_inflight", "aerie_draft_depth_levels_count",
-        "aerie_kv_page_bytes", "aerie_kv_evictions_total", "aerie_kv_evicted_rows_total"}) {
+  for (const char* name : {"aerie_spec_decode_num_drafts_total",
+                           "aerie_spec_decode_num_draft_tokens_total",
+                           "aerie_spec_decode_num_accepted_tokens_total",
+                           "aerie_committed_tokens_total",
+                           "aerie_accept_report_mismatch_total",
+                           "aerie_request_accept_length_tokens_count",
+                           "aerie_request_acceptance_ratio_count",
+                           "aerie_request_tokens_per_second_count",
+                           "aerie_batch_sessions_count",
+                           "aerie_draft_length_tokens_count",
+                           "aerie_sessions",
+                           "aerie_queue_depth",
+                           "aerie_inflight",
+                           "aerie_draft_depth_levels_count",
+                           "aerie_kv_page_bytes",
+                           "aerie_kv_evictions_total",
+                           "aerie_kv_evicted_rows_total",
+                           "aerie_verify_duration_seconds_count",
+                           "aerie_adaptive_k_tokens_count",
+                           "aerie_traceparents_ignored_total",
+                           "aerie_request_log_records_total"}) {
     EXPECT_EQ(scrape.Count(name), 1) << name;
   }
   const auto values = [&scrape](const char* name, const char* label) {
@@ -75,10 +88,13 @@ TEST_F(PrometheusObserverTest, ShowsEverySeriesAtZeroBeforeTheFirstEvent) {
   EXPECT_THAT(values("aerie_hidden_rows_total", "transport"), UnorderedElementsAre("inline"));
   EXPECT_THAT(values("aerie_hidden_bytes_total", "transport"), UnorderedElementsAre("inline"));
   EXPECT_THAT(values("aerie_draft_duration_seconds_count", "phase"),
-              UnorderedElementsAre("queue", "extend", "step", "total"));
-  EXPECT_EQ(scrape.Count("grpc_server_started_total"), 5);
-  EXPECT_EQ(scrape.Count("grpc_server_handled_total"), 5 * 17);
-  EXPECT_EQ(scrape.Count("grpc_server_handling_seconds_count"), 5);
+              UnorderedElementsAre("copy_in", "queue", "extend", "step", "copy_out", "total"));
+  EXPECT_EQ(scrape.Count("aerie_calls_total"), 2 * 3 * 17);
+  EXPECT_THAT(values("aerie_request_log_dropped_total", "reason"),
+              UnorderedElementsAre("queue_full", "write_failed"));
+  EXPECT_EQ(scrape.Count("grpc_server_started_total"), 8);
+  EXPECT_EQ(scrape.Count("grpc_server_handled_total"), 8 * 17);
+  EXPECT_EQ(scrape.Count("grpc_server_handling_seconds_count"), 8);
 }
 
 TEST_F(PrometheusObserverTest, CountsJudgedDraftsTokensAndPositions) {
@@ -223,13 +239,15 @@ TEST_F(PrometheusObserverTest, CountsEachReasonUnderItsOwnName) {
 }
 
 TEST_F(PrometheusObserverTest, ObservesThePhasesThatAServedCallWentThrough) {
-  observer_.OnRound({.queue_wait = absl::Microseconds(20),
+  observer_.OnRound({.copy_in = absl::Microseconds(30),
+                     .queue_wait = absl::Microseconds(20),
                      .extend_time = absl::Milliseconds(2),
                      .step_time = absl::Milliseconds(6),
                      .total = absl::Milliseconds(9),
                      .rows = 3,
                      .proposed = 4,
                      .depth = 4});
+  observer_.OnReplyEncoded(absl::Microseconds(7));
   // A prompt chunk: rows and no draft.
   observer_.OnRound({.queue_wait = absl::Microseconds(20),
                      .extend_time = absl::Milliseconds(30),
@@ -239,6 +257,10 @@ TEST_F(PrometheusObserverTest, ObservesThePhasesThatAServedCallWentThrough) {
   const auto phase = [&scrape](const char* suffix, const char* name) {
     return scrape.Sum(std::string("aerie_draft_duration_seconds") + suffix, {{"phase", name}});
   };
+  EXPECT_EQ(phase("_count", "copy_in"), 2);
+  EXPECT_EQ(phase("_count", "copy_out"), 1);
+  EXPECT_NEAR(phase("_sum", "copy_in"), 30e-6, 1e-12);
+  EXPECT_NEAR(phase("_sum", "copy_out"), 7e-6, 1e-12);
   EXPECT_EQ(phase("_count", "queue"), 2);
   EXPECT_EQ(phase("_count", "extend"), 2);
   EXPECT_EQ(phase("_count", "step"), 1);
@@ -255,6 +277,59 @@ TEST_F(PrometheusObserverTest, ObservesThePhasesThatAServedCallWentThrough) {
   EXPECT_EQ(at_most("0.025"), 1);
   EXPECT_EQ(at_most("0.04"), 2);
   EXPECT_EQ(at_most("+Inf"), 2);
+}
+
+TEST_F(PrometheusObserverTest, ObservesVerificationsThatWorkersReportButNoAbsurdOne) {
+  observer_.OnRound({.verify_time = absl::Milliseconds(40)});
+  observer_.OnRound({.verify_time = absl::Hours(24 * 365)});
+  observer_.OnRound(
+      {.outcome = absl::StatusCode::kDeadlineExceeded, .verify_time = absl::Seconds(1)});
+  observer_.OnRound({});
+  const Exposition scrape = Scrape();
+  EXPECT_EQ(scrape.Sum("aerie_verify_duration_seconds_count"), 1);
+  EXPECT_NEAR(scrape.Sum("aerie_verify_duration_seconds_sum"), 0.04, 1e-12);
+}
+
+TEST_F(PrometheusObserverTest, ObservesWhatAdaptiveKChoseNoneIncluded) {
+  observer_.OnRound({.chosen_k = 0});
+  observer_.OnRound({.chosen_k = 3});
+  observer_.OnRound({.proposed = 4, .depth = 4});
+  const Exposition scrape = Scrape();
+  EXPECT_EQ(scrape.Sum("aerie_adaptive_k_tokens_count"), 2);
+  EXPECT_EQ(scrape.Sum("aerie_adaptive_k_tokens_sum"), 3);
+  EXPECT_EQ(scrape.Sum("aerie_adaptive_k_tokens_bucket", {{"le", "0"}}), 1);
+}
+
+TEST_F(PrometheusObserverTest, CountsAnsweredRequestsByWhatTheyAskedForHowTheyCameAndCode) {
+  observer_.OnAnswered(CallKind::kDraft, RpcType::kUnary, absl::StatusCode::kOk);
+  observer_.OnAnswered(CallKind::kDraft, RpcType::kBidiStream, absl::StatusCode::kOk);
+  observer_.OnAnswered(CallKind::kDraft, RpcType::kBidiStream, absl::StatusCode::kNotFound);
+  observer_.OnAnswered(CallKind::kOpenSession, RpcType::kUnary,
+                       absl::StatusCode::kResourceExhausted);
+  observer_.OnAnswered(CallKind::kCloseSession, RpcType::kBidiStream, absl::StatusCode::kOk);
+  const Exposition scrape = Scrape();
+  const auto calls = [&scrape](const char* call, const char* type, const char* code) {
+    return scrape.Sum("aerie_calls_total",
+                      {{"call", call}, {"grpc_type", type}, {"grpc_code", code}});
+  };
+  EXPECT_EQ(calls("draft", "unary", "OK"), 1);
+  EXPECT_EQ(calls("draft", "bidi_stream", "OK"), 1);
+  EXPECT_EQ(calls("draft", "bidi_stream", "NotFound"), 1);
+  EXPECT_EQ(calls("open_session", "unary", "ResourceExhausted"), 1);
+  EXPECT_EQ(calls("close_session", "bidi_stream", "OK"), 1);
+  EXPECT_EQ(scrape.Sum("aerie_calls_total"), 5);
+}
+
+TEST_F(PrometheusObserverTest, CountsTheRecordsOfTheRequestLogAndThoseThatAreMissing) {
+  observer_.OnRecordWritten();
+  observer_.OnRecordWritten();
+  observer_.OnRecordLost(RecordLoss::kQueueFull);
+  observer_.OnTraceIgnored();
+  const Exposition scrape = Scrape();
+  EXPECT_EQ(scrape.Sum("aerie_request_log_records_total"), 2);
+  EXPECT_EQ(scrape.Sum("aerie_request_log_dropped_total", {{"reason", "queue_full"}}), 1);
+  EXPECT_EQ(scrape.Sum("aerie_request_log_dropped_total"), 1);
+  EXPECT_EQ(scrape.Sum("aerie_traceparents_ignored_total"), 1);
 }
 
 TEST_F(PrometheusObserverTest, KeepsRefusedCallsOutOfTheDurations) {

@@ -46,6 +46,26 @@ void RecordingRpcObserver::OnHandled(const RpcName& name, absl::StatusCode code,
   counts_[std::string(name.method)].handled.push_back(code);
 }
 
+void RecordingRpcObserver::OnAnswered(CallKind call, RpcType via, absl::StatusCode code) {
+  absl::MutexLock lock(&mutex_);
+  answered_.push_back({call, via, code});
+}
+
+void RecordingRpcObserver::OnTraceIgnored() {
+  absl::MutexLock lock(&mutex_);
+  ++traces_ignored_;
+}
+
+std::vector<RecordingRpcObserver::Answered> RecordingRpcObserver::answered() const {
+  absl::MutexLock lock(&mutex_);
+  return answered_;
+}
+
+int RecordingRpcObserver::traces_ignored() const {
+  absl::MutexLock lock(&mutex_);
+  return traces_ignored_;
+}
+
 RecordingRpcObserver::Counts RecordingRpcObserver::Of(const std::string& method) const {
   absl::MutexLock lock(&mutex_);
   const auto found = counts_.find(method);

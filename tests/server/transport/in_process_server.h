@@ -27,6 +27,17 @@ class RecordingRpcObserver : public RpcObserver {
   void OnMessageReceived(const RpcName& name, int64_t bytes) override;
   void OnMessageSent(const RpcName& name, int64_t bytes) override;
   void OnHandled(const RpcName& name, absl::StatusCode code, absl::Duration duration) override;
+  void OnAnswered(CallKind call, RpcType via, absl::StatusCode code) override;
+  void OnTraceIgnored() override;
+
+  struct Answered {
+    CallKind call;
+    RpcType via;
+    absl::StatusCode code;
+    friend bool operator==(const Answered&, const Answered&) = default;
+  };
+  std::vector<Answered> answered() const;
+  int traces_ignored() const;
 
   struct Counts {
     int started = 0, received = 0, sent = 0;
@@ -42,6 +53,8 @@ class RecordingRpcObserver : public RpcObserver {
  private:
   mutable absl::Mutex mutex_;
   std::map<std::string, Counts> counts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Answered> answered_ ABSL_GUARDED_BY(mutex_);
+  int traces_ignored_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 struct InProcessOptions {

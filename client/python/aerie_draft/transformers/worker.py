@@ -158,16 +158,19 @@ class TargetWorker:
         eos_ids: Collection[int] | None = None,
         *,
         seed: int = 0,
+        traceparent: str = "",
     ) -> Generation:
         """Decoding with drafts. `eos_ids` None: the tokenizer's; empty: never stop early.
 
-        `seed` is of the target's own draws and has an effect with sampling only.
+        `seed` is of the target's own draws and has an effect with sampling only. `traceparent` is
+        of the request that is served: see DraftedSequence.
         """
         sequence = DraftedSequence(
             self._client,
             self.manifest,
             self.availability,
             self._options,
+            traceparent=traceparent,
             timeout=self._timeout,
         )
         return self._start(prompt_ids, max_new_tokens, eos_ids, sequence, seed)
