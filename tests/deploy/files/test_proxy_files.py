@@ -20,7 +20,7 @@ def test_the_clients_send_what_the_proxies_hash():
     assert f'(("{METADATA}", key),)' in (ROOT / "client/python/aerie_draft/transport.py").read_text()
     assert f"balance hdr({METADATA})" in (PROXY / "haproxy.cfg").read_text()
     assert f"$http_{METADATA.replace('-', '_')}" in (PROXY / "nginx.conf").read_text()
-    for file in (PROXY / "envoy.yaml", KUBERNETES / "overlays/scaled-out/envoy.yaml"):
+    for file in (PROXY / "envoy.yaml", KUBERNETES / "overlays/scaled-out/envoy.yaml", PROXY / "xds/resources.yaml"):
         assert f"header_name: {METADATA}" in file.read_text()
 
 
@@ -92,7 +92,7 @@ def test_streams_may_be_silent_for_longer_than_a_sessions_lease(server_help):
 
 
 def test_the_files_name_the_same_three_servers():
-    for name in ("haproxy.cfg", "nginx.conf", "envoy-endpoints.yaml"):
+    for name in ("haproxy.cfg", "nginx.conf", "envoy-endpoints.yaml", "xds/resources.yaml"):
         assert re.findall(r"192\.0\.2\.\d+", (PROXY / name).read_text()) == ["192.0.2.11", "192.0.2.12", "192.0.2.13"]
 
 

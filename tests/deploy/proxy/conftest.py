@@ -11,10 +11,6 @@ from draft_server import DraftServer
 from hosts import Host
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "quick: needs no server")
-
-
 @pytest.fixture(scope="session")
 def results():
     """Where reports go."""

@@ -7,8 +7,6 @@ import signal
 import subprocess
 
 import grpc
-import pytest
-
 from draft_server import ROOT, wait_until
 from hosts import NAMESPACES
 
@@ -152,13 +150,38 @@ class Envoy(Proxy):
         os.replace(self.folder / "new.yaml", self.folder / "envoy-endpoints.yaml")
 
 
-PROXIES = {"haproxy": HAProxy, "nginx": Nginx, "envoy": Envoy}
+class Xds(Proxy):
+    """No proxy: gRPC's own client balances, and a control plane tells it how."""
+
+    program = "xds"
+
+    def __init__(self, host, folder, servers):
+        super().__init__(host, folder, servers)
+        plane = self.address
+        bootstrap = replaced((SHIPPED / "xds/bootstrap.json").read_text(), "control-plane.example:18000", plane)
+        (folder / "bootstrap.json").write_text(bootstrap)
+        os.environ["GRPC_XDS_BOOTSTRAP"] = str(folder / "bootstrap.json")
+        self.address = "xds:///aerie"
+
+    def write(self, servers):
+        text = self.addresses((SHIPPED / "xds/resources.yaml").read_text(), servers,
+                              "address: {address}, port_value: {port}")
+        (self.folder / "resources.yaml").write_text(text)
+
+    def command(self):
+        return (ROOT / "build/deploy/venv/bin/python", ROOT / "tests/deploy/proxy/control_plane.py", self.address,
+                self.folder / "resources.yaml")
+
+    def use(self, servers):
+        self.write(servers)
+        self.process.send_signal(signal.SIGHUP)
+
+
+PROXIES = {"haproxy": HAProxy, "nginx": Nginx, "envoy": Envoy, "xds": Xds}
 
 
 def proxy_class(name):
-    """Skips where Envoy is not installed; the others are Debian packages that the set-up installs."""
-    found = pathlib.Path(Envoy.binary).exists() if name == "envoy" else shutil.which(name)
-    if not found:
-        assert name == "envoy", f"{name} is not installed; expected Debian's package; run cmake/setup.sh's functions"
-        pytest.skip("Envoy is not installed: cmake/requirements/proxy.txt has it, tests/run --label proxy installs it")
+    """Of a program that the set-up has installed."""
+    found = pathlib.Path(Envoy.binary).exists() if name in ("envoy", "xds") else shutil.which(name)
+    assert found, f"{name} is not installed; expected it to be; run tests/run --label proxy, which installs it"
     return PROXIES[name]

@@ -10,7 +10,7 @@ from proxies import proxy_class
 KEYS = [f"session-{number}" for number in range(300)]
 
 
-@pytest.mark.parametrize("proxy_name", ["haproxy", "nginx", "envoy"])
+@pytest.mark.parametrize("proxy_name", ["haproxy", "nginx", "envoy", "xds"])
 def test_only_the_share_of_the_new_server_moves(proxy_name, start, hosts, holders, tmp_path, results):
     make_proxy = proxy_class(proxy_name)
     servers = [start("drafter-1"), start("drafter-2")]
@@ -31,8 +31,10 @@ def test_only_the_share_of_the_new_server_moves(proxy_name, start, hosts, holder
         json.dumps(dict(proxy=proxy_name, keys=len(KEYS), moved=len(moved), after=shares), indent=2))
     print(f"\nadding a third server behind {proxy_name}: {len(moved)} of {len(KEYS)} keys moved; now {shares}")
     elsewhere = [key for key in moved if after[key] != "drafter-3"]
-    # A Maglev table disturbs a few entries of the other servers; a ring does not.
-    assert len(elsewhere) <= (0.05 * len(KEYS) if proxy_name == "envoy" else 0), elsewhere
+    # A Maglev table disturbs a few entries of the other servers, and gRPC's ring has fewer points for each server when
+    # there are more; those of HAProxy and nginx do neither.
+    disturbed = {"haproxy": 0, "nginx": 0, "envoy": 0.05, "xds": 0.15}[proxy_name]
+    assert len(elsewhere) <= disturbed * len(KEYS), elsewhere
     # A third, as even as a ring is.
     assert 0.15 <= len(moved) / len(KEYS) <= 0.55
     assert min(shares.values()) >= 0.15 * len(KEYS)
