@@ -83,3 +83,10 @@ def test_the_unit_waits_longer_than_a_drain(flags):
     assert "--probe" in unit and "--probe" in flags
     assert int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE).group(1)) >= seconds(
         environment_file()["AERIE_DRAIN_TIMEOUT"]) + 10
+
+
+def test_image_manifests_and_programs_have_one_version(resources):
+    version = re.search(r"^project\(aerie VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE).group(1)
+    assert [arguments for name, arguments in dockerfile.stage(None) if name == "ARG" and "VERSION" in arguments] == [
+        f"VERSION={version}"]
+    assert {container["image"] for _, container in drafters(resources)} == {f"aerie:{version}"}

@@ -17,7 +17,7 @@ METADATA = "aerie-session"
 
 def test_the_clients_send_what_the_proxies_hash():
     assert f'kMetadataKey[] = "{METADATA}"' in (ROOT / "client/session_key.cc").read_text()
-    assert f'(("{METADATA}", key),)' in (ROOT / "client/python/aerie_draft/transport.py").read_text()
+    assert f'("{METADATA}", self.key)' in (ROOT / "client/python/aerie_draft/transport.py").read_text()
     assert f"balance hdr({METADATA})" in (PROXY / "haproxy.cfg").read_text()
     assert f"$http_{METADATA.replace('-', '_')}" in (PROXY / "nginx.conf").read_text()
     for file in (PROXY / "envoy.yaml", KUBERNETES / "overlays/scaled-out/envoy.yaml", PROXY / "xds/resources.yaml"):
