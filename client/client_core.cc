@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/session_key.h"
 #include "client/stream_transport.h"
 #include "client/unary_transport.h"
 #include "common/error_detail.h"
@@ -15,8 +16,9 @@ namespace {
 
 constexpr uint32_t kProtocolVersion = 1;
 
-std::unique_ptr<DraftTransport> MakeTransport(TransportKind kind, Connection* connection) {
-  if (kind == TransportKind::kStream) return std::make_unique<StreamTransport>(connection);
+std::unique_ptr<DraftTransport> MakeTransport(TransportKind kind, Connection* connection,
+                                              const std::string& key) {
+  if (kind == TransportKind::kStream) return std::make_unique<StreamTransport>(connection, key);
   return std::make_unique<UnaryTransport>(connection);
 }
 
@@ -24,8 +26,9 @@ std::unique_ptr<DraftTransport> MakeTransport(TransportKind kind, Connection* co
 
 ClientCore::ClientCore(std::string address, const ClientOptions& options)
     : options_(options),
+      key_(NewSessionKey()),
       connection_(std::move(address), options),
-      transport_(MakeTransport(options.transport, &connection_)) {}
+      transport_(MakeTransport(options.transport, &connection_, key_)) {}
 
 absl::Time ClientCore::Deadline() const { return absl::Now() + options_.deadline; }
 
@@ -41,6 +44,7 @@ absl::StatusOr<std::shared_ptr<const v1::GetServerInfoResponse>> ClientCore::Ser
       [&] {
         grpc::ClientContext context;
         context.set_deadline(absl::ToChronoTime(deadline));
+        AddSessionKey(key_, &context);
         return rpc::FromGrpcStatus(connection_.stub().GetServerInfo(&context, {}, info.get()));
       },
       nullptr));
@@ -60,15 +64,32 @@ void ClientCore::ForgetServerInfo() {
   info_ = nullptr;
 }
 
+void ClientCore::RememberKey(const std::string& session_id, const std::string& key) {
+  absl::MutexLock lock(&mutex_);
+  keys_[session_id] = key;
+}
+
+void ClientCore::ForgetKey(const std::string& session_id) {
+  absl::MutexLock lock(&mutex_);
+  keys_.erase(session_id);
+}
+
+std::optional<std::string> ClientCore::KeyOf(const std::string& session_id) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = keys_.find(session_id);
+  if (it == keys_.end()) return std::nullopt;
+  return it->second;
+}
+
 absl::StatusOr<v1::DraftStreamResponse> ClientCore::Exchange(
-    std::shared_ptr<v1::DraftStreamRequest> request, const std::string& traceparent,
+    std::shared_ptr<v1::DraftStreamRequest> request, const CallMetadata& metadata,
     absl::Time deadline, int* attempts) {
   request->set_id(next_id_.fetch_add(1, std::memory_order_relaxed));
   absl::StatusOr<v1::DraftStreamResponse> response = absl::UnknownError("not sent");
   AERIE_RETURN_IF_ERROR(connection_.Run(
       deadline,
       [&] {
-        response = transport_->Exchange(request, traceparent, deadline);
+        response = transport_->Exchange(request, metadata, deadline);
         return response.status();
       },
       attempts));

@@ -4,12 +4,15 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/call_metadata.h"
 #include "client/client_options.h"
 #include "client/connection.h"
 #include "client/draft_transport.h"
@@ -33,19 +36,27 @@ class ClientCore {
   void ForgetServerInfo();
 
   // One request and its answer. Repeated after a lost connection, so it must be safe to repeat.
-  // Fills in the id. `traceparent` as in DraftTransport. `attempts`, when given, grows by the
-  // number of tries.
+  // Fills in the id. `attempts`, when given, grows by the number of tries.
   absl::StatusOr<v1::DraftStreamResponse> Exchange(std::shared_ptr<v1::DraftStreamRequest> request,
-                                                   const std::string& traceparent,
+                                                   const CallMetadata& metadata,
                                                    absl::Time deadline, int* attempts);
+
+  // The key of what belongs to no session.
+  const std::string& key() const { return key_; }
+  // The keys of this client's open sessions, by id: a fork must come to its parent's server.
+  void RememberKey(const std::string& session_id, const std::string& key);
+  void ForgetKey(const std::string& session_id);
+  std::optional<std::string> KeyOf(const std::string& session_id);
 
  private:
   const ClientOptions options_;
+  const std::string key_;
   Connection connection_;
   std::unique_ptr<DraftTransport> transport_;
   std::atomic<uint64_t> next_id_{1};
   absl::Mutex mutex_;
   std::shared_ptr<const v1::GetServerInfoResponse> info_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, std::string> keys_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace aerie

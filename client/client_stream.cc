@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/draft_transport.h"
+#include "client/session_key.h"
 #include "common/check.h"
 #include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
@@ -26,7 +27,8 @@ absl::Status EndOfStream(const grpc::Status& status) {
 
 }  // namespace
 
-ClientStream::ClientStream(v1::DraftService::Stub& stub) {
+ClientStream::ClientStream(v1::DraftService::Stub& stub, const std::string& key) {
+  AddSessionKey(key, &context_);
   stub.async()->DraftStream(&context_, this);
   // Requests are written from outside gRPC's callbacks; the hold keeps gRPC from ending the call
   // under them.

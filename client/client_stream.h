@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -24,8 +25,8 @@ namespace aerie {
 class ClientStream
     : public grpc::ClientBidiReactor<v1::DraftStreamRequest, v1::DraftStreamResponse> {
  public:
-  // Starts the call.
-  explicit ClientStream(v1::DraftService::Stub& stub);
+  // Starts the call, with `key` as its metadata (client/session_key.h).
+  ClientStream(v1::DraftService::Stub& stub, const std::string& key);
   // gRPC must be done with it: IsDone() was true, or Finish() returned.
   ~ClientStream() override;
 

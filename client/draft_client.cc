@@ -39,7 +39,7 @@ DraftOutcome DraftClient::DraftOnce(const Manifest& manifest, absl::Span<const i
   draft.set_k(static_cast<uint32_t>(k));
   DraftOutcome outcome;
   const auto response =
-      core_->Exchange(std::move(request), /*traceparent=*/"", core_->Deadline(), &outcome.attempts);
+      core_->Exchange(std::move(request), {core_->key(), ""}, core_->Deadline(), &outcome.attempts);
   outcome.status = response.ok() ? ReadAnswer(response->draft(), &outcome) : response.status();
   return outcome;
 }

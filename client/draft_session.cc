@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/row_chunks.h"
+#include "client/session_key.h"
 #include "common/error_detail.h"
 #include "common/rpc/codec.h"
 #include "common/rpc/session_codec.h"
@@ -37,6 +38,13 @@ std::optional<int64_t> ResendPoint(const absl::Status& status, int64_t start) {
   return std::nullopt;
 }
 
+std::string ChooseKey(const SessionSettings& settings, ClientCore& core) {
+  if (!settings.key.empty()) return settings.key;
+  if (core.options().transport == TransportKind::kStream) return core.key();
+  std::optional<std::string> of_parent = core.KeyOf(settings.options.fork_of);
+  return of_parent.has_value() ? *std::move(of_parent) : NewSessionKey();
+}
+
 RowBatch Slice(const RowBatch& batch, int64_t first, int64_t count) {
   return {batch.tokens.subspan(first, count), batch.rows.Slice(first, count)};
 }
@@ -45,7 +53,10 @@ RowBatch Slice(const RowBatch& batch, int64_t first, int64_t count) {
 
 DraftSession::DraftSession(std::shared_ptr<ClientCore> core, Manifest manifest,
                            SessionSettings settings)
-    : core_(std::move(core)), manifest_(std::move(manifest)), settings_(std::move(settings)) {}
+    : core_(std::move(core)),
+      manifest_(std::move(manifest)),
+      settings_(std::move(settings)),
+      metadata_{ChooseKey(settings_, *core_), settings_.options.traceparent} {}
 
 DraftSession::~DraftSession() {
   if (!closed_) Abandon();
@@ -55,12 +66,29 @@ void DraftSession::Abandon() {
   if (id_.empty()) return;
   auto request = std::make_shared<v1::DraftStreamRequest>();
   request->mutable_close_session()->set_session_id(id_);
+  ForgetId();
+  core_->Exchange(std::move(request), metadata_, absl::Now() + kGoodbye, nullptr).IgnoreError();
+}
+
+void DraftSession::ForgetId() {
+  core_->ForgetKey(id_);
   id_.clear();
-  core_->Exchange(std::move(request), trace(), absl::Now() + kGoodbye, nullptr).IgnoreError();
+}
+
+absl::Status DraftSession::CheckKey() const {
+  if (settings_.key.empty()) return absl::OkStatus();
+  if (core_->options().transport == TransportKind::kStream) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the session has the key \"", settings_.key,
+        "\", but its client sends all sessions on one stream, which goes to one server; expected "
+        "no key; leave it empty, or use TransportKind::kUnary"));
+  }
+  return CheckSessionKey(settings_.key);
 }
 
 absl::Status DraftSession::Open(absl::Time deadline) {
   AERIE_RETURN_IF_ERROR(settings_.options.Validate());
+  AERIE_RETURN_IF_ERROR(CheckKey());
   AERIE_ASSIGN_OR_RETURN(const auto info, core_->ServerInfo(deadline));
   const v1::Limits& limits = info->limits();
   const RowLimits row_limits = {limits.max_rows_per_call(),
@@ -76,8 +104,9 @@ absl::Status DraftSession::Open(absl::Time deadline) {
   rpc::EncodeManifest(manifest_, open.mutable_manifest());
   rpc::EncodeOpening(asked, &open);
   AERIE_ASSIGN_OR_RETURN(const auto response,
-                         core_->Exchange(std::move(request), trace(), deadline, nullptr));
+                         core_->Exchange(std::move(request), metadata_, deadline, nullptr));
   id_ = response.open_session().session_id();
+  core_->RememberKey(id_, key());
   was_open_ = true;
   seq_ = 0;
   const absl::Status read = ReadOpened(response.open_session());
@@ -132,7 +161,7 @@ DraftOutcome DraftSession::Draft(const DraftInput& input) {
     resend = ResendPoint(outcome.status, settings_.options.start);
     if (!resend.has_value()) return outcome;
     if (DetailOf(outcome.status).reason == kReasonSessionUnknown) {
-      id_.clear();
+      ForgetId();
       core_->ForgetServerInfo();
     }
     if (outcome.resyncs == kMaxResyncs) return outcome;
@@ -151,8 +180,9 @@ absl::StatusOr<AcceptanceRecord> DraftSession::Close(absl::Span<const int32_t> f
   v1::CloseSessionRequest& close = *request->mutable_close_session();
   close.set_session_id(id_);
   rpc::EncodeTokens(final_tokens, close.mutable_final_token_ids());
-  AERIE_ASSIGN_OR_RETURN(const auto response,
-                         core_->Exchange(std::move(request), trace(), core_->Deadline(), nullptr));
+  core_->ForgetKey(id_);
+  AERIE_ASSIGN_OR_RETURN(const auto response, core_->Exchange(std::move(request), metadata_,
+                                                              core_->Deadline(), nullptr));
   return rpc::DecodeAcceptanceRecord(response.close_session().acceptance());
 }
 
@@ -240,8 +270,8 @@ absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, con
   if (limit > absl::ZeroDuration() && limit < absl::InfiniteDuration()) {
     rpc::EncodeDuration(limit, draft.mutable_time_limit());
   }
-  AERIE_ASSIGN_OR_RETURN(const auto response, core_->Exchange(std::move(request), trace(), deadline,
-                                                              &outcome->attempts));
+  AERIE_ASSIGN_OR_RETURN(const auto response, core_->Exchange(std::move(request), metadata_,
+                                                              deadline, &outcome->attempts));
   return ReadAnswer(response.draft(), outcome);
 }
 

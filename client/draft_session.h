@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "client/call_metadata.h"
 #include "client/client_core.h"
 #include "client/draft_call.h"
 #include "common/acceptance_record.h"
@@ -33,6 +34,11 @@ struct SessionSettings {
   // are sent again.
   SessionOptions options;
   RowSource row_source;  // may be empty: then `resend_from` is the worker's business
+  // Behind a proxy sessions with equal keys come to one server. Empty: one that no other session
+  // has, but for a fork, which gets that of its parent when the parent is this client's. Of the
+  // fork of another client's session it must be that one's. 1 to 64 letters, digits, '.', '-', '_'.
+  // Only with TransportKind::kUnary: a stream goes to one server whatever its sessions are.
+  std::string key;
 };
 
 // One thread at a time. May outlive its client.
@@ -47,8 +53,8 @@ class DraftSession {
   DraftSession& operator=(const DraftSession&) = delete;
 
   // Opens it on the server. As DraftService.OpenSession; INVALID_ARGUMENT also without a server,
-  // for options that contradict each other. FAILED_PRECONDITION: the server drafts otherwise than
-  // the options ask for.
+  // for options that contradict each other and for a key that cannot be used. FAILED_PRECONDITION:
+  // the server drafts otherwise than the options ask for.
   absl::Status Open(absl::Time deadline);
 
   // Commits rows and drafts k tokens. Rows that exceed one message go in several, of which the last
@@ -61,6 +67,8 @@ class DraftSession {
 
   // Changes when a lost session is opened anew; empty while it is lost.
   const std::string& id() const { return id_; }
+  // What tells a proxy which server holds it. Stays when a lost session is opened anew.
+  const std::string& key() const { return metadata_.key; }
   // The options in force, as the server told them; fork, start and client as they were asked for.
   const SessionOptions& options() const { return in_force_; }
   // The largest k that the server takes.
@@ -76,8 +84,10 @@ class DraftSession {
     std::optional<VerifyCost> verify_cost;
   };
 
-  const std::string& trace() const { return settings_.options.traceparent; }
+  absl::Status CheckKey() const;
   absl::Status CheckInput(const DraftInput& input) const;
+  // The server does not have it, or not any more.
+  void ForgetId();
   // Closes the session without waiting long.
   void Abandon();
   absl::Status ReadOpened(const v1::OpenSessionResponse& response);
@@ -92,6 +102,7 @@ class DraftSession {
   const std::shared_ptr<ClientCore> core_;
   const Manifest manifest_;
   const SessionSettings settings_;
+  const CallMetadata metadata_;
   std::string id_;
   bool was_open_ = false;
   SessionOptions in_force_;

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "aerie/v1/draft.pb.h"
+#include "client/call_metadata.h"
 
 namespace aerie {
 
@@ -20,10 +20,10 @@ class DraftTransport {
   // Sends `request`, whose id no other open request has, and waits for its answer, at most until
   // `deadline`. An error answer is the returned Status, with its ErrorDetail attached. UNAVAILABLE
   // without a reason: the connection was lost, and the request may or may not have been served.
-  // DEADLINE_EXCEEDED: likewise unknown. `traceparent` goes along as metadata where the request is
-  // a call of its own; empty: none. On a stream the opening carries it in its message.
+  // DEADLINE_EXCEEDED: likewise unknown. `metadata` goes along where the request is a call of its
+  // own; a stream has some of its own, and an opening on it carries the trace in its message.
   virtual absl::StatusOr<v1::DraftStreamResponse> Exchange(
-      std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& traceparent,
+      std::shared_ptr<const v1::DraftStreamRequest> request, const CallMetadata& metadata,
       absl::Time deadline) = 0;
 };
 

@@ -22,7 +22,7 @@ StreamTransport::~StreamTransport() {
 }
 
 absl::StatusOr<v1::DraftStreamResponse> StreamTransport::Exchange(
-    std::shared_ptr<const v1::DraftStreamRequest> request, const std::string&,
+    std::shared_ptr<const v1::DraftStreamRequest> request, const CallMetadata& /*metadata*/,
     absl::Time deadline) {
   return Current()->Exchange(std::move(request), deadline);
 }
@@ -33,7 +33,7 @@ std::shared_ptr<ClientStream> StreamTransport::Current() {
   retired_.erase(std::remove_if(retired_.begin(), retired_.end(),
                                 [](const auto& stream) { return stream->IsDone(); }),
                  retired_.end());
-  if (stream_ == nullptr) stream_ = std::make_shared<ClientStream>(connection_->stub());
+  if (stream_ == nullptr) stream_ = std::make_shared<ClientStream>(connection_->stub(), key_);
   return stream_;
 }
 

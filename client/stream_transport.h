@@ -6,6 +6,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -19,19 +21,22 @@ class ClientStream;
 
 class StreamTransport : public DraftTransport {
  public:
-  // `connection` must outlive this.
-  explicit StreamTransport(Connection* connection) : connection_(connection) {}
+  // `connection` must outlive this. A proxy cannot part one stream, so all its requests go by
+  // `key`, and so does the stream after a broken one.
+  StreamTransport(Connection* connection, std::string key)
+      : connection_(connection), key_(std::move(key)) {}
   // Half-closes the stream and waits for its end, but not for long. No call may be open.
   ~StreamTransport() override;
 
   absl::StatusOr<v1::DraftStreamResponse> Exchange(
-      std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& traceparent,
+      std::shared_ptr<const v1::DraftStreamRequest> request, const CallMetadata& metadata,
       absl::Time deadline) override;
 
  private:
   std::shared_ptr<ClientStream> Current();
 
   Connection* const connection_;
+  const std::string key_;
   absl::Mutex mutex_;
   std::shared_ptr<ClientStream> stream_ ABSL_GUARDED_BY(mutex_);
   // Broken, but gRPC may not have let go of them yet.

@@ -3,17 +3,15 @@
 #include "common/check.h"
 #include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
-#include "common/trace_context.h"
 
 namespace aerie {
 
 absl::StatusOr<v1::DraftStreamResponse> UnaryTransport::Exchange(
-    std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& traceparent,
+    std::shared_ptr<const v1::DraftStreamRequest> request, const CallMetadata& metadata,
     absl::Time deadline) {
   grpc::ClientContext context;
+  metadata.AddTo(&context);
   context.set_deadline(absl::ToChronoTime(deadline));
-  // gRPC ends the process over metadata that cannot be sent.
-  if (ParseTraceParent(traceparent)) context.AddMetadata(kTraceParent, traceparent);
   v1::DraftService::Stub& stub = connection_->stub();
   v1::DraftStreamResponse response;
   response.set_id(request->id());

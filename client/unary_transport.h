@@ -1,6 +1,8 @@
 // Every request as a call of its own. Sessions outlive the connection.
 #pragma once
 
+#include <memory>
+
 #include "client/connection.h"
 #include "client/draft_transport.h"
 
@@ -12,7 +14,7 @@ class UnaryTransport : public DraftTransport {
   explicit UnaryTransport(Connection* connection) : connection_(connection) {}
 
   absl::StatusOr<v1::DraftStreamResponse> Exchange(
-      std::shared_ptr<const v1::DraftStreamRequest> request, const std::string& traceparent,
+      std::shared_ptr<const v1::DraftStreamRequest> request, const CallMetadata& metadata,
       absl::Time deadline) override;
 
  private:

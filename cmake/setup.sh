@@ -16,7 +16,11 @@ AERIE_PACKAGES=(
   libabsl-dev libcli11-dev libfmt-dev libgrpc++-dev libgrpc-dev libprotobuf-dev libspdlog-dev nlohmann-json3-dev
   prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc
 )
-AERIE_TEST_PACKAGES=(clang-format libbenchmark-dev libgmock-dev libgtest-dev prometheus)
+AERIE_TEST_PACKAGES=(
+  clang-format haproxy libbenchmark-dev libgmock-dev libgtest-dev nginx prometheus systemd
+)
+# For the labels deploy and proxy.
+AERIE_DEPLOY_PACKAGES=(debootstrap iproute2)
 
 # Colour only where somebody sees it.
 aerie_paint() {  # CODE TEXT
@@ -71,10 +75,11 @@ aerie_as_root() {  # COMMAND ARG...
   fi
 }
 
-# Packages that start a service must not do so here: Prometheus is wanted for promtool alone. The policy file is
-# Debian's own way to say that; one that is there already (containers have it) is left alone.
+# Packages that start a service must not do so here: Prometheus is wanted for promtool alone, and proxies are started by
+# their tests. The policy file is Debian's own way to say that; one that is there already (containers have it) is left
+# alone.
 aerie_apt_install() {  # PACKAGE...
-  local status=0 policy=/usr/sbin/policy-rc.d ours=
+  local status=0 policy=/usr/sbin/policy-rc.d ours="" service
   aerie_as_root apt-get update -q || return 1
   if [[ ! -e $policy ]]; then
     ours=1
@@ -85,10 +90,12 @@ aerie_apt_install() {  # PACKAGE...
     apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@" || status=$?
   if [[ -n $ours ]]; then
     aerie_as_root rm -f "$policy"
-    if ((status == 0)) && [[ " $* " == *' prometheus '* ]] && command -v systemctl; then
-      # Nor may it start with the next boot. Without systemd as init there is nothing to disable.
-      aerie_as_root systemctl disable prometheus.service || true
-    fi
+    # Nor may they start with the next boot. Without systemd as init there is nothing to disable.
+    for service in prometheus haproxy nginx; do
+      if ((status == 0)) && [[ " $* " == *" $service "* ]] && command -v systemctl; then
+        aerie_as_root systemctl disable "$service.service" || true
+      fi
+    done
   fi
   return "$status"
 }

@@ -9,8 +9,19 @@
 
 namespace aerie {
 
-grpc::Status FakeDraftService::GetServerInfo(grpc::ServerContext*, const v1::GetServerInfoRequest*,
+void FakeDraftService::NoteKey(const std::string& rpc, const grpc::ServerContext& context) {
+  const auto [first, last] = context.client_metadata().equal_range("aerie-session");
+  absl::MutexLock lock(&mutex_);
+  if (first == last) keys_.emplace_back(rpc, "");
+  for (auto it = first; it != last; ++it) {
+    keys_.emplace_back(rpc, std::string(it->second.data(), it->second.size()));
+  }
+}
+
+grpc::Status FakeDraftService::GetServerInfo(grpc::ServerContext* context,
+                                             const v1::GetServerInfoRequest*,
                                              v1::GetServerInfoResponse* response) {
+  NoteKey("GetServerInfo", *context);
   response->set_protocol_version(1);
   response->mutable_build()->set_version("test");
   *response->mutable_limits() = limits;
@@ -28,32 +39,36 @@ grpc::Status FakeDraftService::GetServerInfo(grpc::ServerContext*, const v1::Get
   return grpc::Status::OK;
 }
 
-grpc::Status FakeDraftService::OpenSession(grpc::ServerContext*,
+grpc::Status FakeDraftService::OpenSession(grpc::ServerContext* context,
                                            const v1::OpenSessionRequest* request,
                                            v1::OpenSessionResponse* response) {
+  NoteKey("OpenSession", *context);
   auto answer = Open(*request);
   if (answer.ok()) *response = *std::move(answer);
   return rpc::ToGrpcStatus(answer.status());
 }
 
-grpc::Status FakeDraftService::Draft(grpc::ServerContext*, const v1::DraftRequest* request,
+grpc::Status FakeDraftService::Draft(grpc::ServerContext* context, const v1::DraftRequest* request,
                                      v1::DraftResponse* response) {
+  NoteKey("Draft", *context);
   auto answer = ServeDraft(*request);
   if (answer.ok()) *response = *std::move(answer);
   return rpc::ToGrpcStatus(answer.status());
 }
 
-grpc::Status FakeDraftService::CloseSession(grpc::ServerContext*,
+grpc::Status FakeDraftService::CloseSession(grpc::ServerContext* context,
                                             const v1::CloseSessionRequest* request,
                                             v1::CloseSessionResponse* response) {
+  NoteKey("CloseSession", *context);
   auto answer = Close(*request);
   if (answer.ok()) *response = *std::move(answer);
   return rpc::ToGrpcStatus(answer.status());
 }
 
 grpc::Status FakeDraftService::DraftStream(
-    grpc::ServerContext*,
+    grpc::ServerContext* context,
     grpc::ServerReaderWriter<v1::DraftStreamResponse, v1::DraftStreamRequest>* stream) {
+  NoteKey("DraftStream", *context);
   {
     absl::MutexLock lock(&mutex_);
     ++streams_;

@@ -103,6 +103,11 @@ std::map<std::string, FakeSession> FakeDraftService::Sessions() {
   return sessions_;
 }
 
+std::vector<std::pair<std::string, std::string>> FakeDraftService::Keys() {
+  absl::MutexLock lock(&mutex_);
+  return keys_;
+}
+
 int FakeDraftService::streams_started() {
   absl::MutexLock lock(&mutex_);
   return streams_;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -69,6 +70,8 @@ class FakeDraftService : public v1::DraftService::Service {
   std::vector<v1::DraftRequest> DraftRequests();  // in order of arrival, refused ones too
   std::map<std::string, FakeSession> Sessions();
   int streams_started();
+  // What each call said of itself to a proxy, in order of arrival: {rpc, `aerie-session`}.
+  std::vector<std::pair<std::string, std::string>> Keys();
 
   grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* request,
                              v1::GetServerInfoResponse* response) override;
@@ -89,10 +92,13 @@ class FakeDraftService : public v1::DraftService::Service {
                           v1::DraftResponse* response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<v1::CloseSessionResponse> Close(const v1::CloseSessionRequest& request);
 
+  void NoteKey(const std::string& rpc, const grpc::ServerContext& context);
+
   absl::Mutex mutex_;
   std::map<std::string, FakeSession> sessions_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::OpenSessionRequest> openings_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::DraftRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, std::string>> keys_ ABSL_GUARDED_BY(mutex_);
   int opened_ ABSL_GUARDED_BY(mutex_) = 0;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 
 import grpc
@@ -18,7 +19,12 @@ from aerie_draft._proto import draft_pb2
 from aerie_draft.errors import ProtocolMismatch
 from aerie_draft.options import Fork, SessionOptions
 from aerie_draft.session import Deadline, DraftSession, rows_as_bytes
-from aerie_draft.transport import StreamTransport, UnaryTransport
+from aerie_draft.transport import (
+    CallMetadata,
+    StreamTransport,
+    UnaryTransport,
+    check_session_key,
+)
 from aerie_draft.values import Manifest, Proposal, ServerInfo
 
 PROTOCOL_VERSION = 1
@@ -78,6 +84,9 @@ class DraftClient:
         self._transport = _TRANSPORTS[transport](self._channel)
         self._info_lock = threading.Lock()
         self._info: ServerInfo | None = None
+        # By id, as long as somebody holds them: a fork goes where its parent is.
+        self._sessions: weakref.WeakValueDictionary[str, DraftSession]
+        self._sessions = weakref.WeakValueDictionary()
 
     def __enter__(self) -> DraftClient:
         return self
@@ -114,6 +123,7 @@ class DraftClient:
         fork: Fork | None = None,
         start: int = 0,
         client: str = "",
+        key: str | None = None,
         traceparent: str = "",
         timeout: float | None = None,
     ) -> DraftSession:
@@ -129,23 +139,32 @@ class DraftClient:
                 Drafts are made without those rows, which costs acceptance at the beginning. At
                 most one of `fork` and `start`.
             client: Whose quota and share of the server the session belongs to.
+            key: Behind a proxy, sessions with equal keys come to one server. None: a key of its
+                own, or for a fork that of its parent, when that is this client's; the fork of
+                another client's session must be given DraftSession.key of that one. Not with
+                transport "stream", which goes to one server as a whole.
             traceparent: The W3C traceparent of the request that the session serves; it goes into
                 the server's log and request log.
         """
         deadline = Deadline(self.timeout if timeout is None else timeout)
         request = codec.open_message(manifest, options, fork, start, client, traceparent)
+        parent = self._sessions.get(fork.session_id) if fork is not None else None
+        key = self._transport.key_for(parent.key if key is None and parent is not None else key)
+        check_session_key(key)
+        metadata = CallMetadata(key, traceparent)
         rows_per_call = self._rows_per_call(manifest, deadline)
-        response = self._transport.open_session(request, deadline.left())
+        response = self._transport.open_session(request, deadline.left(), metadata)
         session = DraftSession(
             self._transport,
             manifest,
             response,
+            metadata=metadata,
             rows_per_call=rows_per_call,
             timeout=self.timeout,
             retries=self._retries,
             on_lost=self._forget_info,
-            traceparent=traceparent,
         )
+        self._sessions[session.session_id] = session
         if _kind(session.options) != _kind(options):
             session.close()
             raise ProtocolMismatch(

@@ -95,6 +95,7 @@ class DraftedSequence:
         self._keep_rows = keep_rows
         self._timeout = timeout
         self._session: DraftSession | None = None
+        self._key: str | None = None  # of the first session, and of those that replace it
         self._rows = RowStore(start, manifest.row_width, manifest.dtype.storage)
         self._origin = start  # the first row of the session
         self._held = start  # rows before it are believed to be held by the server, or in the hole
@@ -103,6 +104,11 @@ class DraftedSequence:
         self.missed = 0  # rounds that went without a draft because of the server
         self.resyncs = 0  # times that rows were sent again, or a session was opened again
         self.holes = 0  # of these, the times that drafts went on without rows that were let go
+
+    @property
+    def key(self) -> str | None:
+        """What tells a proxy which server holds the session; None before the first one."""
+        return self._key
 
     @property
     def length(self) -> int:
@@ -175,9 +181,11 @@ class DraftedSequence:
                 self._options,
                 start=self._origin,
                 client=self._client_name,
+                key=self._key,
                 traceparent=self._traceparent,
                 timeout=self._timeout,
             )
+            self._key = self._session.key
             self._held, self._proposed = self._origin, None
         return self._session.draft(
             self._held,

@@ -17,6 +17,7 @@ from aerie_draft._proto import draft_pb2
 from aerie_draft.dtypes import encode_rows
 from aerie_draft.errors import DeadlineExceeded, Unavailable
 from aerie_draft.options import SessionOptions, VerifyCost
+from aerie_draft.transport import CallMetadata
 from aerie_draft.values import AcceptanceRecord, Manifest, Proposal
 
 
@@ -29,14 +30,15 @@ class DraftSession:
         manifest: Manifest,
         opened: draft_pb2.OpenSessionResponse,
         *,
+        metadata: CallMetadata,
         rows_per_call: int,
         timeout: float,
         retries: int,
         on_lost: Callable[[], None],
-        traceparent: str = "",
     ):
         """`on_lost` is called when the server cannot be reached any more."""
         self.session_id: str = opened.session_id
+        self.key = metadata.key  # tells a proxy which server holds it
         self.options: SessionOptions = codec.options_value(opened.options)  # in force
         self.lease: float = codec.seconds(opened.lease)
         self.manifest = manifest
@@ -48,7 +50,7 @@ class DraftSession:
         self._timeout = timeout
         self._retries = retries
         self._on_lost = on_lost
-        self._traceparent = traceparent
+        self._metadata = metadata
         self._seq = 0
 
     def draft(
@@ -108,7 +110,7 @@ class DraftSession:
             session_id=self.session_id, final_token_ids=final_tokens
         )
         response = self._transport.close_session(
-            request, self._timeout if timeout is None else timeout, self._traceparent
+            request, self._timeout if timeout is None else timeout, self._metadata
         )
         return codec.acceptance_value(response.acceptance)
 
@@ -121,7 +123,7 @@ class DraftSession:
             try:
                 left = deadline.left()
                 codec.set_time_limit(request, left)
-                response = self._transport.draft(request, left, self._traceparent)
+                response = self._transport.draft(request, left, self._metadata)
                 self.length = response.length
                 return response
             except Unavailable as error:

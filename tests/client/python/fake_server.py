@@ -50,6 +50,8 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         # Of each call of its own: the method and the traceparent in its metadata, None without.
         self.traces: list[tuple[str, str | None]] = []
         self.final_tokens: list[list[int]] = []
+        # What each call said of itself to a proxy, in order of arrival: (rpc, `aerie-session`).
+        self.keys: list[tuple[str, str]] = []
         # Changes the options that an answer says are in force.
         self.bend_options: Callable[[draft_pb2.SessionOptions], None] = lambda options: None
         # Adds to an answer what a real server would tell beside the tokens.
@@ -100,7 +102,12 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
 
     # The service.
 
+    def _note_key(self, rpc, context):
+        with self._lock:
+            self.keys += [(rpc, v) for k, v in context.invocation_metadata() if k == "aerie-session"]
+
     def GetServerInfo(self, request, context):
+        self._note_key("GetServerInfo", context)
         response = draft_pb2.GetServerInfoResponse(
             protocol_version=self.protocol_version, dtypes=[1, 2, 3], limits=self.limits
         )
@@ -122,18 +129,22 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         self.traces.append((method, dict(context.invocation_metadata()).get("traceparent")))
 
     def OpenSession(self, request, context):
+        self._note_key("OpenSession", context)
         self._note_trace("OpenSession", context)
         return self._unary(context, self._open, request)
 
     def Draft(self, request, context):
+        self._note_key("Draft", context)
         self._note_trace("Draft", context)
         return self._unary(context, self._draft, request)
 
     def CloseSession(self, request, context):
+        self._note_key("CloseSession", context)
         self._note_trace("CloseSession", context)
         return self._unary(context, self._close, request)
 
     def DraftStream(self, request_iterator, context):
+        self._note_key("DraftStream", context)
         handlers = {"open_session": self._open, "draft": self._draft, "close_session": self._close}
         for request in request_iterator:
             kind = request.WhichOneof("request")
