@@ -66,9 +66,11 @@ Outcome Reconnect(FaultSession& session) {
 
 Outcome Malformed(FaultSession& session, int64_t variant) {
   if (variant % 3 == 0) {
+    // gRPC itself answers these two when it cannot parse a message.
     return GoesOn(session, Judged(session.SendGarbage(),
-                                  {absl::StatusCode::kInternal, absl::StatusCode::kInvalidArgument},
-                                  "INTERNAL or INVALID_ARGUMENT: it is no message"));
+                                  {absl::StatusCode::kInvalidArgument, absl::StatusCode::kInternal,
+                                   absl::StatusCode::kUnimplemented},
+                                  "INVALID_ARGUMENT, INTERNAL or UNIMPLEMENTED: it is no message"));
   }
   return GoesOn(session, Judged(variant % 3 == 1 ? session.DraftWithMissingBytes()
                                                  : session.DraftWithForeignToken(),

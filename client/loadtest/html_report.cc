@@ -24,8 +24,8 @@ std::string Tiles(const Report& report) {
   const auto ms = [](absl::Duration d) { return absl::StrFormat("%.2f ms", Milliseconds(d)); };
   std::string asked = "closed loop";
   if (report.options.rate.has_value() && result.seconds > absl::ZeroDuration()) {
-    asked = absl::StrFormat("of %.1f asked",
-                            result.asked_rounds / absl::ToDoubleSeconds(result.seconds));
+    asked = absl::StrFormat("of %.1f asked", static_cast<double>(result.asked_rounds) /
+                                                 absl::ToDoubleSeconds(result.seconds));
   }
   return absl::StrCat(
       "<div class=\"tiles\">\n",

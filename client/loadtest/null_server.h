@@ -2,7 +2,8 @@
 // of it measures the tester, gRPC and the network.
 //
 // It keeps of each session what a record needs and no more, so that counts can still be compared.
-// Chains only; it takes no trees, no sampling, no forks.
+// Chains only; it takes no trees, no sampling, no forks. It looks at no rows and no token's range:
+// malformed calls find it pleased with them.
 #pragma once
 
 #include <cstdint>

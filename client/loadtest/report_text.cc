@@ -159,11 +159,12 @@ std::string ToTable(const Report& report) {
       absl::ToDoubleSeconds(result.window_begin), absl::ToDoubleSeconds(result.ran), m.rounds,
       PerSecond(m.rounds, result));
   if (report.options.rate.has_value()) {
-    absl::StrAppendFormat(&text, " of %.1f asked; %d found no session free",
-                          result.seconds > absl::ZeroDuration()
-                              ? result.asked_rounds / absl::ToDoubleSeconds(result.seconds)
-                              : 0.0,
-                          m.late_rounds);
+    absl::StrAppendFormat(
+        &text, " of %.1f asked; %d found no session free",
+        result.seconds > absl::ZeroDuration()
+            ? static_cast<double>(result.asked_rounds) / absl::ToDoubleSeconds(result.seconds)
+            : 0.0,
+        m.late_rounds);
   }
   absl::StrAppendFormat(&text,
                         "; %d failed\n"

@@ -19,6 +19,9 @@ RoundGate::RoundGate(const LoadOptions& options, Clock* clock)
       length_(options.EndOfLoad()),
       think_time_(options.think_time),
       max_rounds_(options.total_rounds.value_or(std::numeric_limits<int64_t>::max())),
+      arrivals_(options.arrivals),
+      burstiness_(options.burstiness),
+      seed_(options.seed),
       schedule_(options.rate.value_or(LoadProfile::Constant(1)), options.arrivals,
                 options.burstiness, options.seed) {}
 
@@ -70,6 +73,16 @@ std::optional<RoundStart> RoundGate::WaitToStart(int32_t worker) {
   if (!SleepUntil(round.intended)) return std::nullopt;
   if (!rate_.has_value() && clock_->Now() - start_ >= length_) return std::nullopt;
   return round;
+}
+
+int64_t RoundGate::StartsWithin(absl::Duration begin, absl::Duration end) const {
+  // The same draws again: those that nobody came to take are in it.
+  ArrivalSchedule schedule(varying(), arrivals_, burstiness_, seed_);
+  int64_t starts = 0;
+  for (absl::Duration next = schedule.Next(); next < end; next = schedule.Next()) {
+    if (next >= begin) ++starts;
+  }
+  return starts;
 }
 
 void RoundGate::BeginDrain() {

@@ -41,6 +41,8 @@ class RoundGate {
   std::optional<RoundStart> WaitToStart(int32_t worker);
   // A worker found nothing left to do: from here on the load falls, and nothing counts.
   void BeginDrain();
+  // How many rounds an open loop meant to start in [begin, end), from the start of the run.
+  int64_t StartsWithin(absl::Duration begin, absl::Duration end) const;
   // True once nothing new is to be started.
   bool Over();
 
@@ -68,6 +70,9 @@ class RoundGate {
   const std::optional<LoadProfile> rate_;
   const absl::Duration warmup_, length_, think_time_;
   const int64_t max_rounds_;
+  const Arrivals arrivals_;
+  const double burstiness_;
+  const uint64_t seed_;
   ArrivalSchedule schedule_;
   absl::Time start_;
   std::atomic<int64_t> window_end_{0};  // nanoseconds since the epoch

@@ -34,7 +34,7 @@ struct RunResult {
   absl::Time started;
   absl::Duration ran;                    // from the first session to the last one's end
   absl::Duration window_begin, seconds;  // the measured window: its start and its length
-  double asked_rounds = 0;               // in the window; 0 of a closed loop
+  int64_t asked_rounds = 0;              // in the window; 0 of a closed loop
   absl::Duration tester_cpu;             // during the run
   double tester_cpu_share = 0;           // of all processors, during the run
   double machine_busy_share = 0;         // of all processors, by anybody

@@ -136,8 +136,8 @@ RunResult Runner::Run(const std::function<void(const Interval&)>& live) {
   const absl::Time window_end = std::min(end, gate_.window_end());
   result.seconds = std::max(absl::ZeroDuration(), window_end - gate_.window_begin());
   if (gate_.open_loop()) {
-    result.asked_rounds = gate_.varying().AreaBefore(result.window_begin + result.seconds) -
-                          gate_.varying().AreaBefore(result.window_begin);
+    result.asked_rounds =
+        gate_.StartsWithin(result.window_begin, result.window_begin + result.seconds);
   }
   result.tester_cpu = after.own - before.own;
   result.tester_cpu_share = Share(result.tester_cpu, absl::Now() - real_start) / ProcessorCount();

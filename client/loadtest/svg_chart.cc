@@ -30,7 +30,7 @@ class Axis {
       for (double power = std::floor(low_); power <= std::ceil(high_); ++power) {
         // A narrow range needs more than its powers of ten.
         for (const double times :
-             high_ - low_ < 1.5 ? std::vector<double>{1, 2, 5} : std::vector<double>{1}) {
+             high_ - low_ < 2.5 ? std::vector<double>{1, 2, 5} : std::vector<double>{1}) {
           const double place = power + std::log10(times);
           if (place >= low_ - 1e-9 && place <= high_ + 1e-9) ticks.push_back(std::pow(10, place));
         }

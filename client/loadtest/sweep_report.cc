@@ -82,7 +82,8 @@ SweepPoint PointOf(const Report& report) {
   const Verdicts verdicts = Judge(report);
   SweepPoint point;
   const double seconds = absl::ToDoubleSeconds(result.seconds);
-  if (report.options.rate.has_value() && seconds > 0) point.asked = result.asked_rounds / seconds;
+  if (report.options.rate.has_value() && seconds > 0)
+    point.asked = static_cast<double>(result.asked_rounds) / seconds;
   point.rounds = PerSecond(m.rounds, result);
   point.tokens = PerSecond(m.committed_tokens, result);
   point.rows = PerSecond(m.sent_rows, result);

@@ -18,8 +18,8 @@ namespace {
 constexpr size_t kRowBytes = 192 * 2;
 
 int Main(const std::string& address, int calls) {
-  const auto stub = v1::DraftService::NewStub(
-      grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  const auto stub =
+      v1::DraftService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   v1::OpenSessionResponse opened;
   {
     grpc::ClientContext context;

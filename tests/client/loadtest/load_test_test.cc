@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "absl/synchronization/notification.h"
 #include "common/error_detail.h"
 #include "tests/client/fake_draft_service.h"
 #include "tests/client/loadtest/fake_clock.h"
@@ -252,13 +253,14 @@ TEST_P(LoadTestTest, AStallShowsInTheLatencyFromTheIntendedStartAndNotInTheOneFr
   const MeasuredStats& m = result.measured;
   EXPECT_EQ(result.whole.rounds, 100);
   ASSERT_EQ(m.round.count(), 100);
-  EXPECT_EQ(m.round.Quantile(0.99), absl::Milliseconds(1)) << "from the send, one round was slow";
+  EXPECT_LT(m.round.Quantile(0.99), absl::Microseconds(1001)) << "from the send, one was slow";
   EXPECT_EQ(m.round.max(), absl::Seconds(1));
-  // The stall began with round 20 at 190 ms and ended at 1190 ms. Behind it the rounds went
-  // one after the other; round 99 was meant to start at 990 ms and ended at 1269 ms.
-  EXPECT_GE(m.round_intended.Quantile(0.5), absl::Milliseconds(400));
+  // Round 19 was sent at 190 ms and answered at 1190 ms. Round n behind it could only be sent when
+  // the one before was answered, and ended at 1171 + n ms, n times 10 ms being when it was meant to
+  // start.
+  EXPECT_GE(m.round_intended.Quantile(0.5), absl::Milliseconds(500));
   EXPECT_EQ(m.round_intended.max(), absl::Seconds(1));
-  EXPECT_EQ(m.late_rounds, 79) << "all behind the stall";
+  EXPECT_EQ(m.late_rounds, 80 + 1) << "all behind the stall, and the first, behind the prompt";
   EXPECT_EQ(m.wake_lag.max(), absl::ZeroDuration()) << "none of it was the tester's fault";
 }
 
@@ -282,7 +284,7 @@ TEST_P(LoadTestTest, AnOpenLoopStartsWhatItWasAskedForAndNoMore) {
   ASSERT_THAT(result.measured.pieces, SizeIs(2));
   EXPECT_EQ(result.measured.pieces[0].round.count(), 50);
   EXPECT_EQ(result.measured.pieces[1].round.count(), 100);
-  EXPECT_EQ(result.measured.late_rounds, 0);
+  EXPECT_EQ(result.measured.late_rounds, 1) << "the first, behind the prompt";
 }
 
 TEST_P(LoadTestTest, CountsFailedRoundsByTheirCodeAndLeavesThemOutOfTheOthersLatency) {
@@ -301,10 +303,20 @@ TEST_P(LoadTestTest, CountsFailedRoundsByTheirCodeAndLeavesThemOutOfTheOthersLat
 }
 
 TEST_P(LoadTestTest, UsesAsManyConnectionsAsItIsGiven) {
+  // No session goes on before all three are open, so that each worker has one.
+  std::atomic<int> opened{0};
+  absl::Notification all_open;
+  service_.before_draft = [&](const v1::DraftRequest& request) {
+    if (request.seq() == 1 && ++opened == 3) all_open.Notify();
+    all_open.WaitForNotification();
+    return absl::OkStatus();
+  };
   LoadOptions options = Options();
   options.connections = 3;
+  options.sessions = LoadProfile::Constant(3);
+  options.requests = 3;
   const Report report = Run(options);
-  EXPECT_EQ(report.result.whole.sessions_compared, 10);
+  EXPECT_EQ(report.result.whole.sessions_compared, 3);
   EXPECT_EQ(Judge(report).exit_code, 0);
   if (GetParam() == TransportKind::kStream) EXPECT_EQ(service_.streams_started(), 3);
 }

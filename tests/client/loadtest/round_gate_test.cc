@@ -35,6 +35,13 @@ TEST_F(RoundGateTest, AnOpenLoopKeepsToItsScheduleWhateverTheRoundsTake) {
   EXPECT_FALSE(gate.WaitToOpen(0)) << "no start is left";
 }
 
+TEST_F(RoundGateTest, KnowsHowManyStartsWereMeantThoughNobodyCameToTakeThem) {
+  RoundGate gate(Open("10:1s,20:1s"), &clock_);
+  gate.Begin();
+  EXPECT_EQ(gate.StartsWithin(absl::Milliseconds(500), absl::Milliseconds(1500)), 5 + 10);
+  EXPECT_EQ(gate.StartsWithin(absl::ZeroDuration(), absl::InfiniteDuration()), 30);
+}
+
 TEST_F(RoundGateTest, AClosedLoopStartsWhenTheSessionIsReadyAndHasThought) {
   LoadOptions options;
   options.think_time = absl::Milliseconds(20);
