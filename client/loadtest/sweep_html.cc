@@ -1,5 +1,6 @@
 // ToHtml: a sweep as one page with plots, which needs nothing else and no network.
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/loadtest/html_page.h"
 #include "client/loadtest/svg_chart.h"
 #include "client/loadtest/sweep_report.h"
@@ -18,6 +19,9 @@ std::string ToHtml(const SweepReport& report) {
   chart.x_name = SweepName(over);
   if (report.result.knee.has_value()) {
     chart.mark = {report.result.points[*report.result.knee].level, "knee"};
+  }
+  for (const SweepPoint& p : report.result.points) {
+    chart.x_ticks.emplace_back(p.level, absl::StrFormat("%.4g", p.level));
   }
   const auto line = [&](const char* name, auto value) {
     ChartLine out{name, {}, true};

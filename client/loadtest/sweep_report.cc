@@ -132,7 +132,7 @@ std::string ToRow(const SweepPoint& p, SweepOver over) {
       p.rows, ms(p.mean), ms(p.p50), ms(p.p99), p.accept_length, Worth(p, over));
   if (!p.KeepsUp()) absl::StrAppend(&text, "  does not keep up");
   if (!p.within_slo) absl::StrAppend(&text, "  SLO missed");
-  if (p.tester_limited) absl::StrAppend(&text, "  CAREFUL: the tester was short of time");
+  if (p.tester_limited) absl::StrAppend(&text, "  CAREFUL: short of processors");
   return text + "\n";
 }
 

@@ -29,7 +29,9 @@ TEST_F(RoundGateTest, AnOpenLoopKeepsToItsScheduleWhateverTheRoundsTake) {
     EXPECT_EQ(start->intended, gate.start() + i * absl::Milliseconds(100));
     // The fourth round takes half a second; those behind it cannot start in time, and say so.
     clock_.Advance(i == 3 ? absl::Milliseconds(450) : absl::Milliseconds(10));
-    if (i > 3 && i < 8) EXPECT_GT(start->ready, start->intended) << i;
+    if (i > 3 && i < 8) {
+      EXPECT_GT(start->ready, start->intended) << i;
+    }
   }
   EXPECT_FALSE(gate.WaitToStart(0).has_value());
   EXPECT_FALSE(gate.WaitToOpen(0)) << "no start is left";

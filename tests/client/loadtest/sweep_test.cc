@@ -84,7 +84,7 @@ TEST(SweepTest, TheBestKIsTheOneWithTheMostTokens) {
   options.values = {1, 2, 3, 4, 5, 6};
   const auto result = RunSweep(options, probe);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->points[*result->knee].level, 3);
+  EXPECT_EQ(result->points[*result->knee].level, 2);
   EXPECT_EQ(result->points.size(), 6u) << "values are measured as they stand";
 }
 
