@@ -25,6 +25,11 @@ void SetDeadline(absl::Duration deadline, grpc::ClientContext* context) {
   context->set_deadline(absl::ToChronoTime(absl::Now() + deadline));
 }
 
+absl::Status ErrorOf(const v1::DraftStreamResponse& response) {
+  return absl::Status(static_cast<absl::StatusCode>(response.error().code()),
+                      response.error().message());
+}
+
 // Waits for the one call that was started on `queue`.
 void WaitFor(grpc::CompletionQueue* queue) {
   void* tag = nullptr;
@@ -172,8 +177,13 @@ absl::Status FaultSession::StreamWithoutReading() {
   v1::DraftStreamResponse response;
   ++counts_.sessions;
   if (!stream->Write(request) || !stream->Read(&response)) return ended();
+  if (response.has_error()) {
+    ended().IgnoreError();
+    return ErrorOf(response);
+  }
+  const std::string opened = response.open_session().session_id();
   *request.mutable_draft() = wire_->draft;
-  request.mutable_draft()->set_session_id(response.open_session().session_id());
+  request.mutable_draft()->set_session_id(opened);
   int sent = 0;
   for (; sent < kUnread; ++sent) {
     request.set_id(static_cast<uint64_t>(sent) + 2);
@@ -185,11 +195,11 @@ absl::Status FaultSession::StreamWithoutReading() {
   int answers = 0;
   while (answers < sent && stream->Read(&response)) {
     ++answers;
-    if (response.has_error() && first_error.ok()) {
-      first_error = absl::Status(static_cast<absl::StatusCode>(response.error().code()),
-                                 response.error().message());
-    }
+    if (response.has_error() && first_error.ok()) first_error = ErrorOf(response);
   }
+  // On the stream: sessions that end with it are counted some time later.
+  request.mutable_close_session()->set_session_id(opened);
+  if (answers == sent && stream->Write(request)) stream->Read(&response);
   absl::Status end = ended();
   if (!first_error.ok()) return first_error;
   if (end.ok() && answers < sent) {

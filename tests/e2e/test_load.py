@@ -6,11 +6,18 @@ import subprocess
 
 import pytest
 
-from server_process import BINARY, ROOT
+from server_process import BINARY, ROOT, ServerProcess
 
 LOAD = BINARY.with_name("aerie-load")
 RECORDING = ROOT / "tests/golden/eval"
 FILES = ("report.json", "report.html", "report.csv", "report.hdr")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One of this file's own: what others do, and when their streams are found to have ended, must not be counted."""
+    with ServerProcess(tmp_path_factory.mktemp("server")) as process:
+        yield process
 
 
 def run(*arguments):

@@ -10,9 +10,11 @@
 namespace aerie::loadtest {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::_;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 LoadOptions OptionsFor(const std::string& address) {
@@ -27,7 +29,7 @@ LoadOptions OptionsFor(const std::string& address) {
   return options;
 }
 
-Report Run(const LoadOptions& options) {
+Report RunLoad(const LoadOptions& options) {
   auto test = LoadTest::Prepare(options);
   EXPECT_TRUE(test.ok()) << test.status();
   return (*test)->Run(nullptr);
@@ -36,17 +38,17 @@ Report Run(const LoadOptions& options) {
 TEST(FaultsTest, AreAnsweredAsTheyMustBeAndChangeNothingBesideThem) {
   InProcessServer server{InProcessOptions()};
   LoadOptions options = OptionsFor(server.address());
-  const WholeStats without = Run(options).result.whole;
+  const WholeStats without = RunLoad(options).result.whole;
   EXPECT_THAT(without.faults, IsEmpty());
   options.faults = {
       .cancel = 0.1, .deadline = 0.1, .slow_reader = 0.1, .reconnect = 0.1, .malformed = 0.15};
-  const Report report = Run(options);
+  const Report report = RunLoad(options);
   const WholeStats& with = report.result.whole;
   ASSERT_EQ(with.faults.size(), 5u) << "each kind was drawn";
   for (const auto& [kind, tally] : with.faults) {
     EXPECT_EQ(tally.injected, tally.as_expected) << kind << ": " << tally.first_surprise;
   }
-  EXPECT_THAT(with.faults.at("malformed").by_code, Not(testing::Contains(Pair("OK", testing::_))));
+  EXPECT_THAT(with.faults.at("malformed").by_code, Not(Contains(Pair("OK", _))));
   EXPECT_EQ(with.sure.acceptance, without.sure.acceptance);
   EXPECT_EQ(with.sure.committed_tokens, without.sure.committed_tokens);
   EXPECT_EQ(with.sure.rows, without.sure.rows);
@@ -67,7 +69,7 @@ TEST(FaultsTest, OneThatIsAnsweredOtherwiseIsTold) {
                : absl::OkStatus();
   };
   options.faults.malformed = 1.0;
-  const Report report = Run(options);
+  const Report report = RunLoad(options);
   const FaultTally& tally = report.result.whole.faults.at("malformed");
   EXPECT_GT(tally.injected, tally.as_expected);
   EXPECT_THAT(tally.first_surprise, HasSubstr("what is this"));
