@@ -3,7 +3,8 @@
 //
 // Buckets are linear within a power of two, so their count does not depend on what is recorded and
 // merging is exact. Quantiles are the upper end of their bucket, capped at the largest value seen:
-// they never flatter.
+// they never flatter. No HDR histogram library for C or C++ is packaged for Debian; the buckets are
+// the same, so logs go over to its tools (hdr_log.h).
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,10 @@ class Histogram {
   // The smallest bucket end that at least `quantile` (0..1) of the values do not exceed. Zero when
   // empty.
   absl::Duration Quantile(double quantile) const;
+  // How many values do not exceed `limit`, to the precision of a bucket.
+  int64_t CountUpTo(absl::Duration limit) const;
+  // By bucket, up to the highest in use: those of an HdrHistogram with 3 digits over nanoseconds.
+  const std::vector<int64_t>& buckets() const { return buckets_; }
 
  private:
   std::vector<int64_t> buckets_;  // grown to the highest index in use

@@ -1,6 +1,5 @@
 #include "client/loadtest/host.h"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/loadtest/cpu_time.h"
 
 namespace aerie::loadtest {
 namespace {
@@ -31,9 +31,7 @@ HostFacts ReadHostFacts() {
   if (uname(&name) == 0)
     facts.system = absl::StrCat(name.sysname, " ", name.release, " ", name.machine);
   facts.cpu = CpuModel();
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) facts.cpus = CPU_COUNT(&allowed);
+  facts.cpus = ProcessorCount();
   facts.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * int64_t{sysconf(_SC_PAGE_SIZE)};
   return facts;
 }

@@ -4,7 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "aerie/v1/draft.pb.h"
+#include "client/draft_client.h"
+#include "client/loadtest/fault_injector.h"
 #include "client/loadtest/recorded_workload.h"
+#include "client/loadtest/runner.h"
 #include "client/loadtest/synthetic_workload.h"
 #include "common/rpc/codec.h"
 #include "common/status_macros.h"
@@ -49,38 +53,81 @@ absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const LoadOptions& option
   return std::make_unique<SyntheticWorkload>(std::move(synthetic));
 }
 
+ServerFacts FactsOf(const v1::GetServerInfoResponse& server) {
+  ServerFacts facts;
+  facts.version = server.build().version();
+  facts.revision = server.build().revision();
+  if (server.drafters_size() > 0) {
+    facts.drafter = server.drafters(0).name();
+    facts.drafter_version = server.drafters(0).version();
+  }
+  const v1::Limits& limits = server.limits();
+  facts.max_k = limits.max_k();
+  facts.max_rows_per_call = limits.max_rows_per_call();
+  facts.max_message_bytes = static_cast<int64_t>(limits.max_message_bytes());
+  facts.max_sessions = limits.max_sessions();
+  facts.max_context = limits.max_context();
+  return facts;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LoadTest>> LoadTest::Prepare(LoadOptions options) {
+LoadTest::LoadTest() = default;
+LoadTest::~LoadTest() = default;
+
+absl::StatusOr<std::unique_ptr<LoadTest>> LoadTest::Prepare(LoadOptions options, Clock* clock) {
   AERIE_RETURN_IF_ERROR(options.Validate());
   std::unique_ptr<LoadTest> test(new LoadTest());
   test->options_ = std::move(options);
+  const LoadOptions& o = test->options_;
   ClientOptions client_options;
-  client_options.transport = test->options_.transport;
-  client_options.deadline = test->options_.deadline;
-  AERIE_ASSIGN_OR_RETURN(test->client_,
-                         DraftClient::Create(test->options_.address, client_options));
-  AERIE_ASSIGN_OR_RETURN(const auto server, test->client_->ServerInfo());
-  test->server_ = *server;
-  if (test->options_.TokensPerRound() > static_cast<int32_t>(server->limits().max_k())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(test->options_.tree.has_value() ? "--tree asks for " : "--k is ",
-                     test->options_.TokensPerRound(), ", but the server drafts at most ",
-                     server->limits().max_k(), " tokens; give less"));
+  client_options.transport = o.transport;
+  client_options.deadline = o.deadline;
+  std::vector<DraftClient*> clients;
+  for (int32_t i = 0; i < o.connections; ++i) {
+    AERIE_ASSIGN_OR_RETURN(auto client, DraftClient::Create(o.address, client_options));
+    clients.push_back(client.get());
+    test->clients_.push_back(std::move(client));
   }
-  AERIE_ASSIGN_OR_RETURN(test->workload_, MakeWorkload(test->options_, *server));
-  test->runner_ =
-      std::make_unique<Runner>(test->options_, test->client_.get(), test->workload_.get());
+  AERIE_ASSIGN_OR_RETURN(const auto server, clients.front()->ServerInfo());
+  test->server_ = FactsOf(*server);
+  if (o.TokensPerRound() > test->server_.max_k) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        o.tree.has_value() ? "--tree asks for " : "--k is ", o.TokensPerRound(),
+        ", but the server drafts at most ", test->server_.max_k, " tokens; give less"));
+  }
+  AERIE_ASSIGN_OR_RETURN(test->workload_, MakeWorkload(o, *server));
+  if (!o.metrics.empty()) AERIE_RETURN_IF_ERROR(MetricsPage::Fetch(o.metrics).status());
+  if (o.faults.Any()) {
+    test->faults_ = std::make_unique<FaultInjector>(o, test->workload_.get());
+  }
+  test->runner_ = std::make_unique<Runner>(o, std::move(clients), test->workload_.get(),
+                                           test->faults_.get(), clock);
   return test;
 }
 
-Report LoadTest::Run(const std::function<void(const LiveSample&)>& live) {
+Report LoadTest::Run(const std::function<void(const Interval&)>& live) {
   Report report;
   report.options = options_;
   report.server = server_;
   report.manifest = workload_->manifest();
+  absl::StatusOr<MetricsPage> before = absl::UnknownError("not asked for");
+  if (!options_.metrics.empty()) before = MetricsPage::Fetch(options_.metrics);
   report.result = runner_->Run(live);
+  if (options_.metrics.empty()) return report;
+  const absl::StatusOr<MetricsPage> after = MetricsPage::Fetch(options_.metrics);
+  absl::StatusOr<Reconciliation> reconciled =
+      !before.ok()  ? absl::StatusOr<Reconciliation>(before.status())
+      : !after.ok() ? absl::StatusOr<Reconciliation>(after.status())
+                    : Reconcile(*before, *after, report.result.whole, options_.TokensPerRound());
+  if (reconciled.ok()) {
+    report.reconciliation = *std::move(reconciled);
+  } else {
+    report.reconciliation_error = std::string(reconciled.status().message());
+  }
   return report;
 }
+
+void LoadTest::Stop() { runner_->Stop(); }
 
 }  // namespace aerie::loadtest

@@ -1,140 +1,120 @@
 #include "client/loadtest/options.h"
 
-#include <CLI/CLI.hpp>
-
+#include <algorithm>
 #include <cmath>
-#include <map>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "aerie_version.h"
-#include "common/status_macros.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace aerie::loadtest {
 namespace {
 
-constexpr char kFooter[] = R"(
-Every session sends its prompt's rows, then rounds: it drafts k tokens, keeps as many as its made-up
-target accepts (--accept, or the recording), and sends the rows of these and of one more token. It
-closes with the last tokens, and the server's record is compared with what the session counted.
-
---json writes one object: schema, version, revision, started_at, host {system, cpu, cpus,
-memory_bytes}, arguments, server {version, drafter, drafter_version, limits}, options, measured
-{seconds, sessions_finished, sessions_failed, rounds, rounds_per_second, committed_tokens,
-tokens_per_second, ...}, latency_seconds {round, prompt, open, close: count, mean, stddev, min, p50,
-p90, p95, p99, p99_9, max}, server_seconds {queue, extend, step, total: the same}, acceptance
-{mean_accept_length (bonus included), rate, drafts, by_position, conditional_by_position},
-variety {distinct_trigrams_ratio}, errors {total, by_code}, reconciliation {sessions, equal,
-differences}, tester {cpu_share}.
-
-Exit code: 0 fine; 1 errors happened or the server counted differently; 2 bad usage.)";
-
-absl::Status BadFlag(const std::string& flag, const std::string& value, const std::string& remedy) {
-  return absl::InvalidArgumentError(absl::StrCat(flag, " is ", value, "; ", remedy));
-}
-
-absl::StatusOr<absl::Duration> ParseTime(const std::string& flag, const std::string& text) {
-  absl::Duration duration;
-  if (absl::ParseDuration(text, &duration)) return duration;
-  return BadFlag(flag, absl::StrCat("'", text, "'"),
-                 "expected a number with a unit; write for example 500ms, 30s or 2m");
-}
-
-// The texts of flags whose values CLI11 cannot read by itself.
-struct Texts {
-  std::string deadline = "30s", duration, warmup = "0s", accept = "0.7", dtype, tree;
-  std::string verify_time = "20ms";
-  std::string transport = "unary";
-};
-
-absl::StatusOr<TreeShape> ParseTree(const std::string& text) {
-  const std::vector<std::string> parts = CLI::detail::split(text, ',');
-  TreeShape tree;
-  if (parts.size() == 3 && CLI::detail::lexical_cast(parts[0], tree.depth) &&
-      CLI::detail::lexical_cast(parts[1], tree.top_k) &&
-      CLI::detail::lexical_cast(parts[2], tree.total_tokens)) {
-    return tree;
+absl::Status CheckEnd(const LoadOptions& o) {
+  const bool profile_ends = (o.rate.has_value() && o.rate->length() != absl::InfiniteDuration()) ||
+                            o.sessions.length() != absl::InfiniteDuration();
+  const int ends = (o.requests.has_value() ? 1 : 0) + (o.total_rounds.has_value() ? 1 : 0) +
+                   (o.duration.has_value() ? 1 : 0) + (profile_ends ? 1 : 0);
+  if (ends > 1) {
+    return BadFlag("--requests, --total-rounds, --duration and a load with times", "given together",
+                   "each of them ends the run; give one");
   }
-  return BadFlag("--tree", absl::StrCat("'", text, "'"),
-                 "expected depth, top-k and total tokens; write for example 5,4,16");
-}
-
-absl::Status ReadTexts(const Texts& texts, LoadOptions* options) {
-  AERIE_ASSIGN_OR_RETURN(options->deadline, ParseTime("--deadline", texts.deadline));
-  AERIE_ASSIGN_OR_RETURN(options->warmup, ParseTime("--warmup", texts.warmup));
-  AERIE_ASSIGN_OR_RETURN(options->verify_time, ParseTime("--verify-time", texts.verify_time));
-  if (!texts.tree.empty()) {
-    AERIE_ASSIGN_OR_RETURN(options->tree, ParseTree(texts.tree));
+  if (o.requests.has_value() && *o.requests < 1) {
+    return BadFlag("--requests", absl::StrCat(*o.requests), "give 1 or more");
   }
-  if (!texts.duration.empty()) {
-    AERIE_ASSIGN_OR_RETURN(options->duration, ParseTime("--duration", texts.duration));
+  if (o.total_rounds.has_value() && *o.total_rounds < 1) {
+    return BadFlag("--total-rounds", absl::StrCat(*o.total_rounds), "give 1 or more");
   }
-  options->transport = texts.transport == "stream" ? TransportKind::kStream : TransportKind::kUnary;
-  static const std::map<std::string, DType> kTypes = {
-      {"bfloat16", DType::kBF16}, {"float16", DType::kF16}, {"float32", DType::kF32}};
-  if (!texts.dtype.empty()) options->dtype = kTypes.at(texts.dtype);
-  options->accept.clear();
-  for (const std::string& part : CLI::detail::split(texts.accept, ',')) {
-    double probability = 0;
-    if (!CLI::detail::lexical_cast(part, probability)) {
-      return BadFlag("--accept", absl::StrCat("'", texts.accept, "'"),
-                     "expected probabilities separated by commas; write for example 0.7,0.5");
-    }
-    options->accept.push_back(probability);
+  if (o.rate.has_value() && ends == 0) {
+    return BadFlag("--rate", "given without an end",
+                   "an open loop runs by time or count; add --duration, --total-rounds, --requests "
+                   "or times to the rate");
+  }
+  if (o.warmup < absl::ZeroDuration()) {
+    return BadFlag("--warmup", absl::FormatDuration(o.warmup), "give 0s or more");
+  }
+  if (o.EndOfLoad() <= o.warmup) {
+    return BadFlag(o.duration.has_value() ? "--duration" : "the load's times",
+                   absl::FormatDuration(o.EndOfLoad()),
+                   absl::StrCat("nothing is left after --warmup ", absl::FormatDuration(o.warmup),
+                                "; give more"));
   }
   return absl::OkStatus();
 }
 
-void AddFlags(CLI::App& app, LoadOptions& o, Texts& texts) {
-  app.add_option("--address", o.address, "The server: host:port or unix:PATH")
-      ->capture_default_str();
-  app.add_option("--transport", texts.transport, "unary, or stream (all sessions on one stream)")
-      ->check(CLI::IsMember({"unary", "stream"}))
-      ->capture_default_str();
-  app.add_option("--sessions", o.sessions, "Sessions open at a time (closed loop)")
-      ->capture_default_str();
-  app.add_option("--requests", o.requests,
-                 "Sessions to run in all [default: --sessions, or every recorded sequence]");
-  app.add_option("--duration", texts.duration,
-                 "Run sessions for this long instead, warm-up included, e.g. 30s");
-  app.add_option("--rounds", o.rounds,
-                 "Rounds of a session [default: 64, or to the end of the recorded sequence]");
-  app.add_option("--warmup", texts.warmup, "Time at the start that no figure counts")
-      ->capture_default_str();
-  app.add_option("--k", o.k, "Tokens to draft a round; a tree says it itself")
-      ->capture_default_str();
-  app.add_option("--tree", texts.tree,
-                 "D,K,N: draft trees of D levels, K children a node, N tokens");
-  app.add_option("--temperature", o.temperature,
-                 "Above 0: draw the drafts, and have the server tell what they were drawn from")
-      ->capture_default_str();
-  app.add_flag("--adaptive-k", o.adaptive_k, "Let the server choose up to k tokens a round");
-  app.add_option("--verify-time", texts.verify_time,
-                 "With --adaptive-k: what the made-up target says a verification took")
-      ->capture_default_str();
-  app.add_option("--client", o.client,
-                 "Whose quota and share of the server the sessions belong to");
-  app.add_option("--prompt-rows", o.prompt_rows, "Rows of a synthetic prompt")
-      ->capture_default_str();
-  app.add_option("--dtype", texts.dtype,
-                 "Of synthetic rows [default: bfloat16 if the server takes it]")
-      ->check(CLI::IsMember({"bfloat16", "float16", "float32"}));
-  app.add_option(
-         "--accept", texts.accept,
-         "P1,P2,...: probability that draft token i is accepted when all before it were; the "
-         "last one holds for all that follow")
-      ->capture_default_str();
-  app.add_option("--recording", o.recording,
-                 "Recorded rows and tokens in place of synthetic ones: a folder with "
-                 "recording.safetensors and recording.json, or the .safetensors file");
-  app.add_option("--seed", o.seed, "Of everything random; the same seed runs the same sessions")
-      ->capture_default_str();
-  app.add_option("--deadline", texts.deadline, "Of one call")->capture_default_str();
-  app.add_option("--json", o.json_path,
-                 "Write the report as JSON to this file; - for the terminal");
-  app.add_flag("--quiet", o.quiet, "Print nothing but errors");
+absl::Status CheckLoad(const LoadOptions& o) {
+  if (o.sessions.MaxLevel() < 1 || o.sessions.MaxLevel() > LoadOptions::kMaxSessions) {
+    return BadFlag("--sessions", absl::StrCat(o.sessions.MaxLevel()),
+                   absl::StrCat("give 1 to ", LoadOptions::kMaxSessions));
+  }
+  if (o.connections < 1 || o.connections > 256) {
+    return BadFlag("--connections", absl::StrCat(o.connections), "give 1 to 256");
+  }
+  if (o.rate.has_value() && !o.sessions.IsConstant()) {
+    return BadFlag("--sessions", "a profile",
+                   "it contradicts --rate, which is the load that varies; give one number");
+  }
+  if (o.rate.has_value() && o.think_time != absl::ZeroDuration()) {
+    return BadFlag("--think-time", absl::FormatDuration(o.think_time),
+                   "it contradicts --rate, which says when rounds start; leave it out");
+  }
+  if (o.think_time < absl::ZeroDuration()) {
+    return BadFlag("--think-time", absl::FormatDuration(o.think_time), "give 0s or more");
+  }
+  if (!(o.burstiness > 0 && o.burstiness <= 1000)) {
+    return BadFlag("--burstiness", absl::StrCat(o.burstiness),
+                   "give more than 0, at most 1000; 1 is Poisson");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckShares(const LoadOptions& o) {
+  const std::pair<const char*, double> shares[] = {
+      {"--fault-cancel", o.faults.cancel},       {"--fault-deadline", o.faults.deadline},
+      {"--fault-reconnect", o.faults.reconnect}, {"--fault-slow-reader", o.faults.slow_reader},
+      {"--fault-malformed", o.faults.malformed}, {"--error-budget", o.error_budget}};
+  for (const auto& [flag, share] : shares) {
+    if (!(share >= 0.0 && share <= 1.0)) {
+      return BadFlag(flag, absl::StrCat(share), "give a share from 0 to 1");
+    }
+  }
+  if (o.fault_deadline <= absl::ZeroDuration()) {
+    return BadFlag("--fault-deadline-time", absl::FormatDuration(o.fault_deadline),
+                   "give more than 0s");
+  }
+  if (o.goodput.has_value() && *o.goodput <= absl::ZeroDuration()) {
+    return BadFlag("--goodput", absl::FormatDuration(*o.goodput), "give more than 0s");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSession(const LoadOptions& o) {
+  if (o.rounds.has_value() && *o.rounds < 1) {
+    return BadFlag("--rounds", absl::StrCat(*o.rounds), "give 1 or more");
+  }
+  if (o.deadline <= absl::ZeroDuration()) {
+    return BadFlag("--deadline", absl::FormatDuration(o.deadline), "give more than 0s");
+  }
+  if (absl::Status session = o.SessionOptionsOf().Validate(); !session.ok()) {
+    return BadFlag("--tree, --temperature, --adaptive-k or --client", "contradictory",
+                   session.message());
+  }
+  if (o.verify_time <= absl::ZeroDuration()) {
+    return BadFlag("--verify-time", absl::FormatDuration(o.verify_time), "give more than 0s");
+  }
+  if (o.k < 1 || o.k > 128) return BadFlag("--k", absl::StrCat(o.k), "give 1 to 128");
+  if (o.prompt_rows < 1 || o.prompt_rows > 1'000'000) {
+    return BadFlag("--prompt-rows", absl::StrCat(o.prompt_rows), "give 1 to 1000000");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
+
+absl::Status BadFlag(absl::string_view flag, absl::string_view value, absl::string_view remedy) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, " is ", value, "; ", remedy));
+}
 
 SessionOptions LoadOptions::SessionOptionsOf() const {
   SessionOptions out;
@@ -149,97 +129,50 @@ SessionOptions LoadOptions::SessionOptionsOf() const {
   return out;
 }
 
+absl::Duration LoadOptions::EndOfLoad() const {
+  if (duration.has_value()) return *duration;
+  return rate.has_value() ? rate->length() : sessions.length();
+}
+
 absl::Status LoadOptions::Validate() const {
-  if (sessions < 1 || sessions > 4096) {
-    return BadFlag("--sessions", absl::StrCat(sessions), "give 1 to 4096");
-  }
-  if (requests.has_value() && duration.has_value()) {
-    return BadFlag("--requests", absl::StrCat(*requests),
-                   "it contradicts --duration; give only one of the two");
-  }
-  if (requests.has_value() && *requests < 1) {
-    return BadFlag("--requests", absl::StrCat(*requests), "give 1 or more");
-  }
-  if (rounds.has_value() && *rounds < 1) {
-    return BadFlag("--rounds", absl::StrCat(*rounds), "give 1 or more");
-  }
-  if (duration.has_value() && *duration <= warmup) {
-    return BadFlag("--duration", absl::FormatDuration(*duration),
-                   absl::StrCat("nothing is left after --warmup ", absl::FormatDuration(warmup),
-                                "; give more"));
-  }
-  if (warmup < absl::ZeroDuration()) {
-    return BadFlag("--warmup", absl::FormatDuration(warmup), "give 0s or more");
-  }
-  if (deadline <= absl::ZeroDuration()) {
-    return BadFlag("--deadline", absl::FormatDuration(deadline), "give more than 0s");
-  }
-  if (absl::Status session = SessionOptionsOf().Validate(); !session.ok()) {
-    return BadFlag("--tree, --temperature, --adaptive-k or --client", "contradictory",
-                   std::string(session.message()));
-  }
-  if (verify_time <= absl::ZeroDuration()) {
-    return BadFlag("--verify-time", absl::FormatDuration(verify_time), "give more than 0s");
-  }
-  if (k < 1 || k > 128) return BadFlag("--k", absl::StrCat(k), "give 1 to 128");
-  if (prompt_rows < 1 || prompt_rows > 1'000'000) {
-    return BadFlag("--prompt-rows", absl::StrCat(prompt_rows), "give 1 to 1000000");
-  }
-  if (accept.empty()) return BadFlag("--accept", "empty", "give at least one probability");
-  for (const double probability : accept) {
-    if (!(probability >= 0.0 && probability <= 1.0)) {
-      return BadFlag("--accept", absl::StrCat(probability), "give probabilities from 0 to 1");
-    }
+  for (const auto check : {CheckLoad, CheckEnd, CheckSession, CheckShares}) {
+    if (absl::Status status = check(*this); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-CommandLine ParseCommandLine(int argc, const char* const* argv) {
-  CommandLine line;
-  Texts texts;
-  CLI::App app("aerie-load: puts a draft server under load and reports what a worker would see.",
-               "aerie-load");
-  app.footer(kFooter);
-  app.set_version_flag(
-      "--version", absl::StrCat("aerie-load ", kVersion, *kRevision == '\0' ? "" : " ", kRevision));
-  AddFlags(app, line.options, texts);
-  absl::Status status;
-  try {
-    app.parse(argc, argv);
-    status = ReadTexts(texts, &line.options);
-    if (status.ok()) status = line.options.Validate();
-    if (status.ok() && line.options.tree.has_value() && app.count("--k") > 0) {
-      status = BadFlag("--k", absl::StrCat(line.options.k),
-                       "it contradicts --tree, whose last number says how many; leave it out");
-    }
-    if (status.ok() && !line.options.adaptive_k && app.count("--verify-time") > 0) {
-      status =
-          BadFlag("--verify-time", "given", "only --adaptive-k asks for it; give both or neither");
-    }
-    if (status.ok() && !line.options.recording.empty()) {
-      for (const char* flag : {"--prompt-rows", "--accept", "--dtype"}) {
-        if (app.count(flag) == 0) continue;
-        status =
-            BadFlag(flag, "given", "it contradicts --recording, which has its own; leave it out");
-      }
-    }
-  } catch (const CLI::CallForHelp&) {
-    line.exit_code = 0;
-    line.text = app.help();
-    return line;
-  } catch (const CLI::CallForVersion&) {
-    line.exit_code = 0;
-    line.text = absl::StrCat(app.version(), "\n");
-    return line;
-  } catch (const CLI::ParseError& error) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat(error.what(), "; run aerie-load --help for all flags and their values"));
+absl::StatusOr<SloTerm> ParseSlo(absl::string_view text) {
+  const absl::Status bad = BadFlag(
+      "--slo", absl::StrCat("'", text.substr(0, 60), "'"),
+      "expected what and its limit; write for example p99=20ms, mean=5ms, max=1s, rate=200 (at "
+      "least, rounds a second) or accept-length=2.5 (at least)");
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '=');
+  if (parts.size() != 2) return bad;
+  SloTerm term;
+  term.text = std::string(text.data(), text.size());
+  absl::string_view what = parts[0];
+  const bool is_rate = what == "rate";
+  if (is_rate || what == "accept-length") {
+    term.kind = is_rate ? SloTerm::Kind::kMinRate : SloTerm::Kind::kMinAcceptLength;
+    if (!absl::SimpleAtod(parts[1], &term.least) || !(term.least > 0)) return bad;
+    return term;
   }
-  if (!status.ok()) {
-    line.exit_code = 2;
-    line.text = absl::StrCat("aerie-load: ", status.message(), "\n");
+  if (!absl::ParseDuration(parts[1], &term.latency) || term.latency <= absl::ZeroDuration()) {
+    return bad;
   }
-  return line;
+  if (what == "mean") {
+    term.kind = SloTerm::Kind::kMean;
+  } else if (what == "max") {
+    term.kind = SloTerm::Kind::kMax;
+  } else {
+    double percent = 0;
+    if (!absl::ConsumePrefix(&what, "p") || !absl::SimpleAtod(what, &percent) ||
+        !(percent > 0 && percent < 100)) {
+      return bad;
+    }
+    term.quantile = percent / 100;
+  }
+  return term;
 }
 
 }  // namespace aerie::loadtest

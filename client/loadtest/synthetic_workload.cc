@@ -61,16 +61,14 @@ class SyntheticSequence : public Sequence {
   }
 
   Verdict Verify(const DraftTree& draft) override {
-    const std::vector<double>& accept = workload_->options().accept;
     const auto first = static_cast<int64_t>(tokens_.size());
     const TreeLinks links = draft.Links();
     Verdict verdict;
+    verdict.accepted = workload_->options().accept.Draw(round_++, FirstChildDepth(links), random_);
     // Along the first children, which is all there is of a chain.
     int32_t child = links.first_child[0];
-    for (size_t level = 0; child != -1; ++level) {
-      if (!(random_.Uniform() < accept[std::min(level, accept.size() - 1)])) break;
+    for (int32_t kept = 0; kept < verdict.accepted; ++kept) {
       tokens_.push_back(draft.tokens[static_cast<size_t>(child) - 1]);
-      ++verdict.accepted;
       child = links.first_child[static_cast<size_t>(child)];
     }
     tokens_.push_back(TokenOtherThan(draft, links, child));
@@ -96,6 +94,14 @@ class SyntheticSequence : public Sequence {
   }
 
  private:
+  // Tokens of the path that takes the first child at every node.
+  static int32_t FirstChildDepth(const TreeLinks& links) {
+    int32_t depth = 0;
+    for (int32_t at = links.first_child[0]; at != -1; ++depth) {
+      at = links.first_child[static_cast<size_t>(at)];
+    }
+    return depth;
+  }
   // The target's own token behind a rejection is by definition none of those that were proposed
   // there: `child` and its siblings.
   int32_t TokenOtherThan(const DraftTree& draft, const TreeLinks& links, int32_t child) {
@@ -117,6 +123,7 @@ class SyntheticSequence : public Sequence {
   const SyntheticWorkload* const workload_;
   Random random_;
   const int64_t start_;  // where in the pool row 0 is
+  int64_t round_ = 0;
   std::vector<int32_t> tokens_;
   std::string copy_;
 };
@@ -127,7 +134,7 @@ SyntheticWorkload::SyntheticWorkload(SyntheticOptions options)
     : options_(std::move(options)),
       pool_rows_(std::clamp(options_.prompt_rows, kMinPoolRows, kMaxPoolRows)),
       pool_(MakePool(options_, pool_rows_)) {
-  AERIE_CHECK(!options_.accept.empty() && options_.prompt_rows >= 1) << "options not validated";
+  AERIE_CHECK(options_.prompt_rows >= 1) << "options not validated";
 }
 
 std::unique_ptr<Sequence> SyntheticWorkload::NewSequence(int64_t number) const {

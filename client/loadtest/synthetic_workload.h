@@ -1,11 +1,11 @@
-// Random rows, and a target that accepts by chance: draft token i is kept with a given probability
-// when all before it were. The true accept length is therefore known, whatever the drafter does.
+// Random rows, and a target that keeps what an AcceptProcess says. The true accept length is
+// therefore known, whatever the drafter does.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "client/loadtest/accept_process.h"
 #include "client/loadtest/workload.h"
 
 namespace aerie::loadtest {
@@ -13,7 +13,7 @@ namespace aerie::loadtest {
 struct SyntheticOptions {
   Manifest manifest;
   int64_t prompt_rows = 1;
-  std::vector<double> accept;  // the last one holds for all positions behind it
+  AcceptProcess accept = AcceptProcess::ByChance({0.7});
   uint64_t seed = 0;
 };
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "client/draft_session.h"
+#include "client/draft_call.h"
 #include "common/draft_tree.h"
 #include "common/manifest.h"
 

@@ -29,7 +29,7 @@ class RealServerTest : public ::testing::TestWithParam<TransportKind> {
     options.address = server_.address();
     options.transport = GetParam();
     options.deadline = absl::Seconds(60);
-    options.sessions = 12;
+    options.sessions = loadtest::LoadProfile::Constant(12);
     options.requests = 24;
     options.rounds = 15;
     options.prompt_rows = 90;
@@ -48,14 +48,14 @@ INSTANTIATE_TEST_SUITE_P(Transports, RealServerTest,
 
 TEST_P(RealServerTest, LoadTesterAndServerCountTheSame) {
   loadtest::LoadOptions options = Options();
-  options.accept = {0.8, 0.6, 0.3};
+  options.accept = loadtest::AcceptProcess::ByChance({0.8, 0.6, 0.3});
   auto test = loadtest::LoadTest::Prepare(options);
   ASSERT_TRUE(test.ok()) << test.status();
   const loadtest::RunResult result = (*test)->Run(nullptr).result;
   EXPECT_EQ(result.whole.first_error, "");
   EXPECT_EQ(result.whole.sessions_compared, 24);
   EXPECT_THAT(result.whole.differences, IsEmpty());
-  EXPECT_EQ(result.whole.acceptance.drafts(), 24 * 16);
+  EXPECT_EQ(result.whole.sure.acceptance.drafts(), 24 * 16);
   EXPECT_GT(result.measured.step.max(), absl::ZeroDuration());
 }
 
@@ -69,7 +69,7 @@ TEST_P(RealServerTest, LoadTesterAndServerCountTheSameForEveryKindOfDraft) {
   loadtest::LoadOptions adaptive = Options();
   adaptive.adaptive_k = true;
   for (loadtest::LoadOptions options : {tree, sampled_tree, sampled, adaptive}) {
-    options.accept = {0.8, 0.6, 0.3};
+    options.accept = loadtest::AcceptProcess::ByChance({0.8, 0.6, 0.3});
     options.client = "blue";
     auto test = loadtest::LoadTest::Prepare(options);
     ASSERT_TRUE(test.ok()) << test.status();
@@ -77,29 +77,29 @@ TEST_P(RealServerTest, LoadTesterAndServerCountTheSameForEveryKindOfDraft) {
     EXPECT_EQ(result.whole.first_error, "");
     EXPECT_EQ(result.whole.sessions_compared, 24);
     EXPECT_THAT(result.whole.differences, IsEmpty());
-    EXPECT_LE(result.measured.acceptance.proposed_at().size(), 4u) << "positions are levels";
-    EXPECT_GT(result.measured.acceptance.accepted_tokens(), 0);
+    EXPECT_LE(result.whole.sure.acceptance.proposed_at().size(), 4u) << "positions are levels";
+    EXPECT_GT(result.whole.sure.acceptance.accepted_tokens(), 0);
   }
 }
 
 TEST_P(RealServerTest, FindsExactlyTheAcceptLengthOfACertainProcess) {
   loadtest::LoadOptions options = Options();
-  options.accept = {1.0, 1.0, 1.0, 0.0};
+  options.accept = loadtest::AcceptProcess::ByChance({1.0, 1.0, 1.0, 0.0});
   auto test = loadtest::LoadTest::Prepare(options);
   ASSERT_TRUE(test.ok()) << test.status();
-  const loadtest::RunResult result = (*test)->Run(nullptr).result;
-  EXPECT_THAT(result.measured.acceptance.MeanAcceptLength(), DoubleEq(4.0));
-  EXPECT_EQ(loadtest::ExitCode(result), 0);
+  const loadtest::Report report = (*test)->Run(nullptr);
+  EXPECT_THAT(report.result.whole.sure.acceptance.MeanAcceptLength(), DoubleEq(4.0));
+  EXPECT_EQ(loadtest::Judge(report).exit_code, 0);
 }
 
 TEST_P(RealServerTest, CountsTheSameWhenSessionsReachTheContextLimit) {
   loadtest::LoadOptions options = Options();
   options.prompt_rows = 270;
-  options.accept = {0.5};
+  options.accept = loadtest::AcceptProcess::ByChance({0.5});
   auto test = loadtest::LoadTest::Prepare(options);
   ASSERT_TRUE(test.ok()) << test.status();
   const loadtest::RunResult result = (*test)->Run(nullptr).result;
-  EXPECT_GT(result.measured.sessions_at_context_limit, 0);
+  EXPECT_GT(result.whole.sessions_at_context_limit, 0);
   EXPECT_EQ(result.whole.first_error, "");
   EXPECT_THAT(result.whole.differences, IsEmpty());
 }

@@ -8,8 +8,10 @@
 
 #include <atomic>
 
+#include "absl/synchronization/notification.h"
 #include "common/error_detail.h"
 #include "tests/client/fake_draft_service.h"
+#include "tests/client/loadtest/fake_clock.h"
 #include "tests/client/test_server.h"
 
 namespace aerie::loadtest {
@@ -27,7 +29,7 @@ class LoadTestTest : public ::testing::TestWithParam<TransportKind> {
     LoadOptions options;
     options.address = server_.address();
     options.transport = GetParam();
-    options.sessions = 4;
+    options.sessions = LoadProfile::Constant(4);
     options.requests = 10;
     options.rounds = 20;
     options.k = 4;
@@ -53,46 +55,45 @@ INSTANTIATE_TEST_SUITE_P(Transports, LoadTestTest,
 
 TEST_P(LoadTestTest, FindsExactlyTheAcceptLengthOfACertainProcess) {
   LoadOptions options = Options();
-  options.accept = {1.0, 1.0, 0.0};
+  options.accept = AcceptProcess::ByChance({1.0, 1.0, 0.0});
   const Report report = Run(options);
-  const MeasuredStats& m = report.result.measured;
-  EXPECT_THAT(m.acceptance.MeanAcceptLength(), DoubleEq(3.0));
-  EXPECT_THAT(m.acceptance.RateByPosition(), ElementsAre(1.0, 1.0, 0.0, 0.0));
+  const WholeStats& whole = report.result.whole;
+  EXPECT_THAT(whole.sure.acceptance.MeanAcceptLength(), DoubleEq(3.0));
+  EXPECT_THAT(whole.sure.acceptance.RateByPosition(), ElementsAre(1.0, 1.0, 0.0, 0.0));
   // A prompt's call drafts too, so a session of 20 rounds makes 21 proposals.
-  EXPECT_EQ(m.acceptance.drafts(), 10 * 21);
-  EXPECT_EQ(m.rounds, 10 * 20);
-  EXPECT_EQ(m.round.count(), 10 * 20);
-  EXPECT_EQ(m.prompt.count(), 10);
-  EXPECT_EQ(m.committed_tokens, 10 * 21 * 3);
-  EXPECT_EQ(m.sent_rows, 10 * (30 + 20 * 3));
-  EXPECT_EQ(m.sessions_finished, 10);
-  EXPECT_EQ(ExitCode(report.result), 0);
+  EXPECT_EQ(whole.sure.acceptance.drafts(), 10 * 21);
+  EXPECT_EQ(whole.rounds, 10 * 20);
+  EXPECT_EQ(whole.sure.committed_tokens, 10 * 21 * 3);
+  EXPECT_EQ(whole.sure.rows, 10 * (30 + 20 * 3));
+  EXPECT_EQ(whole.sure.bytes, whole.sure.rows * report.manifest.row_width() * 2);
+  EXPECT_EQ(whole.sessions_finished, 10);
+  EXPECT_EQ(Judge(report).exit_code, 0);
   EXPECT_THAT(service_.Sessions(), IsEmpty());
 }
 
 TEST_P(LoadTestTest, AgreesWithTheServerToTheUnitWhateverIsAccepted) {
   LoadOptions options = Options();
-  options.accept = {0.8, 0.5};
+  options.accept = AcceptProcess::ByChance({0.8, 0.5});
   const Report report = Run(options);
   const WholeStats& whole = report.result.whole;
   EXPECT_EQ(whole.sessions_compared, 10);
   EXPECT_THAT(whole.differences, IsEmpty());
-  EXPECT_EQ(whole.acceptance.drafts(), 210);
-  EXPECT_EQ(whole.committed_tokens, 210 + whole.acceptance.accepted_tokens());
-  EXPECT_EQ(whole.acceptance, report.result.measured.acceptance);
-  EXPECT_EQ(ExitCode(report.result), 0);
+  EXPECT_EQ(whole.sure.acceptance.drafts(), 210);
+  EXPECT_EQ(whole.sure.committed_tokens, 210 + whole.sure.acceptance.accepted_tokens());
+  EXPECT_EQ(whole.sure.proposals, 210);
+  EXPECT_EQ(Judge(report).exit_code, 0);
 }
 
 TEST_P(LoadTestTest, AgreesWithTheServerToTheUnitAboutTrees) {
   LoadOptions options = Options();
   options.tree = TreeShape{.depth = 3, .top_k = 2, .total_tokens = 6};
-  options.accept = {1.0, 0.5};
+  options.accept = AcceptProcess::ByChance({1.0, 0.5});
   options.client = "blue";
   const Report report = Run(options);
   EXPECT_EQ(report.result.whole.difference_count, 0)
       << ::testing::PrintToString(report.result.whole.differences);
   EXPECT_EQ(report.result.whole.error_count(), 0);
-  const AcceptanceTally& tally = report.result.measured.acceptance;
+  const AcceptanceTally& tally = report.result.whole.sure.acceptance;
   EXPECT_EQ(tally.draft_tokens(), 6 * tally.drafts());
   EXPECT_EQ(tally.proposed_at().size(), 3u) << "positions are levels";
   EXPECT_EQ(tally.accepted_at().at(0), tally.drafts());
@@ -125,25 +126,25 @@ TEST_P(LoadTestTest, DrawsItsSessionsFromSeedsOfTheirOwn) {
 
 TEST_P(LoadTestTest, TheSameSeedGivesTheSameSessionsHoweverTheyAreScheduled) {
   LoadOptions options = Options();
-  options.accept = {0.6};
+  options.accept = AcceptProcess::ByChance({0.6});
   const Report wide = Run(options);
-  options.sessions = 1;
+  options.sessions = LoadProfile::Constant(1);
   const Report narrow = Run(options);
-  EXPECT_EQ(wide.result.whole.acceptance, narrow.result.whole.acceptance);
+  EXPECT_EQ(wide.result.whole.sure.acceptance, narrow.result.whole.sure.acceptance);
   options.seed = 2;
-  EXPECT_FALSE(Run(options).result.whole.acceptance == narrow.result.whole.acceptance);
+  EXPECT_FALSE(Run(options).result.whole.sure.acceptance == narrow.result.whole.sure.acceptance);
 }
 
 TEST_P(LoadTestTest, ReportsAServerThatCountsDifferently) {
   service_.bend_record = [](AcceptanceRecord* record) { ++record->accepted_draft_tokens; };
   LoadOptions options = Options();
-  options.accept = {1.0, 0.0};
+  options.accept = AcceptProcess::ByChance({1.0, 0.0});
   const Report report = Run(options);
   EXPECT_EQ(report.result.whole.difference_count, 10);
   ASSERT_THAT(report.result.whole.differences, SizeIs(10));
   EXPECT_THAT(report.result.whole.differences[0],
               HasSubstr("accepted draft tokens: the session counted 21, the server 22"));
-  EXPECT_EQ(ExitCode(report.result), 1);
+  EXPECT_EQ(Judge(report).exit_code, 1);
   EXPECT_THAT(ToTable(report), HasSubstr("10 differences"));
 }
 
@@ -157,9 +158,9 @@ TEST_P(LoadTestTest, CountsASessionWithAnErrorApart) {
   const Report report = Run(options);
   EXPECT_EQ(report.result.whole.errors.at("INTERNAL"), 1);
   EXPECT_THAT(report.result.whole.first_error, HasSubstr("broken"));
-  EXPECT_EQ(report.result.measured.sessions_failed, 1);
+  EXPECT_EQ(report.result.whole.sessions_failed, 1);
   EXPECT_EQ(report.result.whole.sessions_compared, 0);  // its record cannot be compared
-  EXPECT_EQ(ExitCode(report.result), 1);
+  EXPECT_EQ(Judge(report).exit_code, 1);
 }
 
 TEST_P(LoadTestTest, GoesOnByItselfWhenTheServerForgetsItsSessions) {
@@ -170,22 +171,23 @@ TEST_P(LoadTestTest, GoesOnByItselfWhenTheServerForgetsItsSessions) {
   };
   LoadOptions options = Options();
   options.requests = 1;
-  options.accept = {1.0, 0.0};
+  options.accept = AcceptProcess::ByChance({1.0, 0.0});
   const Report report = Run(options);
   EXPECT_EQ(report.result.measured.resyncs, 1);
-  EXPECT_EQ(report.result.measured.rounds, 20);
+  EXPECT_EQ(report.result.whole.rounds, 20);
+  EXPECT_EQ(report.result.whole.sessions_not_compared, 1) << "its record went with it";
   EXPECT_EQ(report.result.whole.error_count(), 0);
 }
 
 TEST_P(LoadTestTest, EndsASessionAtTheServersContextAndStillAgreesWithIt) {
   service_.limits.set_max_context(60);
   LoadOptions options = Options();
-  options.accept = {1.0, 0.0};
+  options.accept = AcceptProcess::ByChance({1.0, 0.0});
   const Report report = Run(options);
-  EXPECT_EQ(report.result.measured.sessions_at_context_limit, 10);
+  EXPECT_EQ(report.result.whole.sessions_at_context_limit, 10);
   EXPECT_EQ(report.result.whole.error_count(), 0);
   EXPECT_THAT(report.result.whole.differences, IsEmpty());
-  EXPECT_THAT(report.result.measured.acceptance.MeanAcceptLength(), DoubleEq(2.0));
+  EXPECT_THAT(report.result.whole.sure.acceptance.MeanAcceptLength(), DoubleEq(2.0));
 }
 
 TEST_P(LoadTestTest, RunsForADuration) {
@@ -197,7 +199,7 @@ TEST_P(LoadTestTest, RunsForADuration) {
   EXPECT_EQ(report.result.seconds, absl::Milliseconds(100));
   EXPECT_GE(report.result.whole.sessions_compared, 4);  // every worker's session at least
   EXPECT_THAT(report.result.whole.differences, IsEmpty());
-  EXPECT_EQ(ExitCode(report.result), 0);
+  EXPECT_EQ(Judge(report).exit_code, 0);
 }
 
 TEST_P(LoadTestTest, LeavesTheWarmUpOutOfTheFiguresButNotOutOfTheComparison) {
@@ -208,7 +210,7 @@ TEST_P(LoadTestTest, LeavesTheWarmUpOutOfTheFiguresButNotOutOfTheComparison) {
   EXPECT_EQ(report.result.measured.round.count(), 0);
   EXPECT_EQ(report.result.measured.committed_tokens, 0);
   EXPECT_EQ(report.result.measured.acceptance.drafts(), 0);
-  EXPECT_EQ(report.result.whole.acceptance.drafts(), 210);
+  EXPECT_EQ(report.result.whole.sure.acceptance.drafts(), 210);
   EXPECT_EQ(report.result.whole.sessions_compared, 10);
 }
 
@@ -220,14 +222,103 @@ TEST_P(LoadTestTest, StopsWhenAskedTo) {
     return absl::OkStatus();
   };
   LoadOptions options = Options();
-  options.sessions = 1;
+  options.sessions = LoadProfile::Constant(1);
   options.requests = 1'000'000;
   auto test = LoadTest::Prepare(options);
   ASSERT_TRUE(test.ok()) << test.status();
   running = test->get();
   const Report report = (*test)->Run(nullptr);
-  EXPECT_EQ(report.result.measured.rounds, 9);
+  EXPECT_EQ(report.result.whole.rounds, 9);
   EXPECT_EQ(report.result.whole.sessions_compared, 1);
+}
+
+TEST_P(LoadTestTest, AStallShowsInTheLatencyFromTheIntendedStartAndNotInTheOneFromTheSend) {
+  FakeClock clock;
+  std::atomic<int> calls{0};
+  service_.before_draft = [&](const v1::DraftRequest&) {
+    // Each draft takes a millisecond; one of a hundred takes a second.
+    clock.Advance(++calls == 21 ? absl::Seconds(1) : absl::Milliseconds(1));
+    return absl::OkStatus();
+  };
+  LoadOptions options = Options();
+  options.requests.reset();
+  options.sessions = LoadProfile::Constant(1);
+  options.rounds = 1000;
+  options.rate = LoadProfile::Constant(100);
+  options.arrivals = Arrivals::kConstant;
+  options.total_rounds = 100;
+  auto test = LoadTest::Prepare(options, &clock);
+  ASSERT_TRUE(test.ok()) << test.status();
+  const RunResult result = (*test)->Run(nullptr).result;
+  const MeasuredStats& m = result.measured;
+  EXPECT_EQ(result.whole.rounds, 100);
+  ASSERT_EQ(m.round.count(), 100);
+  EXPECT_LT(m.round.Quantile(0.99), absl::Microseconds(1001)) << "from the send, one was slow";
+  EXPECT_EQ(m.round.max(), absl::Seconds(1));
+  // Round 19 was sent at 190 ms and answered at 1190 ms. Round n behind it could only be sent when
+  // the one before was answered, and ended at 1171 + n ms, n times 10 ms being when it was meant to
+  // start.
+  EXPECT_GE(m.round_intended.Quantile(0.5), absl::Milliseconds(500));
+  EXPECT_EQ(m.round_intended.max(), absl::Seconds(1));
+  EXPECT_EQ(m.late_rounds, 80 + 1) << "all behind the stall, and the first, behind the prompt";
+  EXPECT_EQ(m.wake_lag.max(), absl::ZeroDuration()) << "none of it was the tester's fault";
+}
+
+TEST_P(LoadTestTest, AnOpenLoopStartsWhatItWasAskedForAndNoMore) {
+  FakeClock clock;
+  service_.before_draft = [&](const v1::DraftRequest&) {
+    clock.Advance(absl::Microseconds(10));
+    return absl::OkStatus();
+  };
+  LoadOptions options = Options();
+  options.requests.reset();
+  options.sessions = LoadProfile::Constant(1);
+  options.rate = *LoadProfile::Parse("50:1s,100:1s");
+  options.arrivals = Arrivals::kConstant;
+  options.rounds = 1000;
+  auto test = LoadTest::Prepare(options, &clock);
+  ASSERT_TRUE(test.ok()) << test.status();
+  const RunResult result = (*test)->Run(nullptr).result;
+  EXPECT_EQ(result.whole.rounds, 150);
+  EXPECT_EQ(result.asked_rounds, 150);
+  ASSERT_THAT(result.measured.pieces, SizeIs(2));
+  EXPECT_EQ(result.measured.pieces[0].round.count(), 50);
+  EXPECT_EQ(result.measured.pieces[1].round.count(), 100);
+  EXPECT_EQ(result.measured.late_rounds, 1) << "the first, behind the prompt";
+}
+
+TEST_P(LoadTestTest, CountsFailedRoundsByTheirCodeAndLeavesThemOutOfTheOthersLatency) {
+  std::atomic<int> calls{0};
+  service_.before_draft = [&](const v1::DraftRequest&) {
+    return ++calls == 5 ? WithReason(absl::InternalError("broken"), "BROKEN") : absl::OkStatus();
+  };
+  LoadOptions options = Options();
+  options.requests = 1;
+  options.rounds = 10;
+  const MeasuredStats m = Run(options).result.measured;
+  EXPECT_EQ(m.round_by_code.at("OK").count(), 9);
+  EXPECT_EQ(m.round_by_code.at("INTERNAL").count(), 1);
+  EXPECT_EQ(m.round_intended.count(), 9);
+  EXPECT_EQ(m.failed_rounds, 1);
+}
+
+TEST_P(LoadTestTest, UsesAsManyConnectionsAsItIsGiven) {
+  // No session goes on before all three are open, so that each worker has one.
+  std::atomic<int> opened{0};
+  absl::Notification all_open;
+  service_.before_draft = [&](const v1::DraftRequest& request) {
+    if (request.seq() == 1 && ++opened == 3) all_open.Notify();
+    all_open.WaitForNotification();
+    return absl::OkStatus();
+  };
+  LoadOptions options = Options();
+  options.connections = 3;
+  options.sessions = LoadProfile::Constant(3);
+  options.requests = 3;
+  const Report report = Run(options);
+  EXPECT_EQ(report.result.whole.sessions_compared, 3);
+  EXPECT_EQ(Judge(report).exit_code, 0);
+  EXPECT_EQ(service_.streams_started(), GetParam() == TransportKind::kStream ? 3 : 0);
 }
 
 TEST_P(LoadTestTest, RefusesAKThatTheServerDoesNotDraft) {

@@ -1,4 +1,4 @@
-#include "client/loadtest/options.h"
+#include "client/loadtest/flags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,11 +23,11 @@ CommandLine Parse(std::vector<std::string> arguments) {
 
 TEST(LoadOptionsTest, HasUsableDefaults) {
   const CommandLine line = Parse({});
-  EXPECT_EQ(line.exit_code, std::nullopt) << line.text;
+  EXPECT_EQ(line.ending.exit_code, std::nullopt) << line.ending.text;
   EXPECT_EQ(line.options.address, "127.0.0.1:50051");
   EXPECT_EQ(line.options.transport, TransportKind::kUnary);
   EXPECT_EQ(line.options.deadline, absl::Seconds(30));
-  EXPECT_THAT(line.options.accept, ElementsAre(0.7));
+  EXPECT_EQ(line.options.accept.ToString(), "0.7");
 }
 
 TEST(LoadOptionsTest, ReadsEveryFlag) {
@@ -37,18 +37,18 @@ TEST(LoadOptionsTest, ReadsEveryFlag) {
              "--k",        "5",           "--prompt-rows", "17",     "--dtype",    "float16",
              "--accept",   "0.5,0.25,0",  "--seed",        "42",     "--deadline", "2s",
              "--json",     "-",           "--quiet"});
-  ASSERT_EQ(line.exit_code, std::nullopt) << line.text;
+  ASSERT_EQ(line.ending.exit_code, std::nullopt) << line.ending.text;
   const LoadOptions& o = line.options;
   EXPECT_EQ(o.address, "unix:/tmp/s");
   EXPECT_EQ(o.transport, TransportKind::kStream);
-  EXPECT_EQ(o.sessions, 3);
+  EXPECT_EQ(o.sessions.MaxLevel(), 3);
   EXPECT_THAT(o.duration, Optional(absl::Minutes(1)));
   EXPECT_THAT(o.rounds, Optional(9));
   EXPECT_EQ(o.warmup, absl::Milliseconds(500));
   EXPECT_EQ(o.k, 5);
   EXPECT_EQ(o.prompt_rows, 17);
   EXPECT_THAT(o.dtype, Optional(DType::kF16));
-  EXPECT_THAT(o.accept, ElementsAre(0.5, 0.25, 0.0));
+  EXPECT_EQ(o.accept.ToString(), "0.5,0.25,0");
   EXPECT_EQ(o.seed, 42u);
   EXPECT_EQ(o.deadline, absl::Seconds(2));
   EXPECT_EQ(o.json_path, "-");
@@ -58,7 +58,7 @@ TEST(LoadOptionsTest, ReadsEveryFlag) {
 TEST(LoadOptionsTest, ReadsWhatSessionsAskFor) {
   const CommandLine tree =
       Parse({"--tree", "5,4,16", "--temperature", "0.5", "--client", "blue", "--seed", "9"});
-  ASSERT_EQ(tree.exit_code, std::nullopt) << tree.text;
+  ASSERT_EQ(tree.ending.exit_code, std::nullopt) << tree.ending.text;
   EXPECT_EQ(tree.options.TokensPerRound(), 16);
   SessionOptions expected;
   expected.tree = TreeShape{.depth = 5, .top_k = 4, .total_tokens = 16};
@@ -69,30 +69,100 @@ TEST(LoadOptionsTest, ReadsWhatSessionsAskFor) {
   EXPECT_EQ(tree.options.SessionOptionsOf(), expected);
 
   const CommandLine adaptive = Parse({"--adaptive-k", "--k", "6", "--verify-time", "35ms"});
-  ASSERT_EQ(adaptive.exit_code, std::nullopt) << adaptive.text;
+  ASSERT_EQ(adaptive.ending.exit_code, std::nullopt) << adaptive.ending.text;
   EXPECT_EQ(adaptive.options.TokensPerRound(), 6);
   EXPECT_TRUE(adaptive.options.SessionOptionsOf().adaptive_k);
   EXPECT_EQ(adaptive.options.verify_time, absl::Milliseconds(35));
   EXPECT_EQ(Parse({}).options.SessionOptionsOf(), SessionOptions());
 }
 
-TEST(LoadOptionsTest, HelpTellsEveryFlagTheJsonAndTheExitCodes) {
+TEST(LoadOptionsTest, ReadsAnOpenLoop) {
+  const CommandLine line = Parse({"--rate",         "100:10s,200-400:20s",
+                                  "--arrivals",     "gamma",
+                                  "--burstiness",   "0.5",
+                                  "--sessions",     "32",
+                                  "--connections",  "4",
+                                  "--slo",          "p99=20ms",
+                                  "--slo",          "rate=90",
+                                  "--goodput",      "15ms",
+                                  "--fault-cancel", "0.1",
+                                  "--csv",          "a.csv",
+                                  "--hdr",          "a.hdr"});
+  ASSERT_EQ(line.ending.exit_code, std::nullopt) << line.ending.text;
+  const LoadOptions& o = line.options;
+  ASSERT_TRUE(o.rate.has_value());
+  EXPECT_EQ(o.rate->pieces().size(), 2u);
+  EXPECT_EQ(o.EndOfLoad(), absl::Seconds(30));
+  EXPECT_EQ(o.arrivals, Arrivals::kGamma);
+  EXPECT_EQ(o.burstiness, 0.5);
+  EXPECT_EQ(o.connections, 4);
+  ASSERT_EQ(o.slo.size(), 2u);
+  EXPECT_EQ(o.slo[0].quantile, 0.99);
+  EXPECT_EQ(o.slo[0].latency, absl::Milliseconds(20));
+  EXPECT_EQ(o.slo[1].kind, SloTerm::Kind::kMinRate);
+  EXPECT_THAT(o.goodput, Optional(absl::Milliseconds(15)));
+  EXPECT_EQ(o.faults.cancel, 0.1);
+  EXPECT_EQ(o.csv_path, "a.csv");
+  EXPECT_EQ(o.hdr_path, "a.hdr");
+}
+
+SweepLine ParseSweepOf(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "sweep");
+  return ParseSweep(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(SweepFlagsTest, HaveAShortRunAndARangeThatSuitsWhatIsSwept) {
+  const SweepLine rate = ParseSweepOf({"--arrivals", "constant"});
+  ASSERT_EQ(rate.ending.exit_code, std::nullopt) << rate.ending.text;
+  EXPECT_EQ(rate.sweep.over, SweepOver::kRate);
+  EXPECT_EQ(rate.sweep.from, 10);
+  EXPECT_EQ(rate.options.EndOfLoad(), absl::Seconds(10));
+  EXPECT_EQ(rate.options.warmup, absl::Seconds(2));
+  const SweepLine k = ParseSweepOf({"--over", "k", "--values", "1,2,4", "--duration", "1s"});
+  ASSERT_EQ(k.ending.exit_code, std::nullopt) << k.ending.text;
+  EXPECT_THAT(k.sweep.values, ElementsAre(1, 2, 4));
+  EXPECT_EQ(k.options.warmup, absl::Milliseconds(200));
+}
+
+TEST(SweepFlagsTest, RefuseWhatContradictsTheSweep) {
+  EXPECT_THAT(ParseSweepOf({"--rate", "5"}).ending.text,
+              AllOf(HasSubstr("--rate"), HasSubstr("--over")));
+  EXPECT_THAT(ParseSweepOf({"--over", "k", "--tree", "2,2,4"}).ending.text, HasSubstr("--tree"));
+  EXPECT_THAT(ParseSweepOf({"--values", "5", "--from", "2"}).ending.text, HasSubstr("--from"));
+  EXPECT_THAT(ParseSweepOf({"--from", "9", "--to", "3"}).ending.exit_code, Optional(2));
+}
+
+TEST(CompareFlagsTest, NeedTwoFiles) {
+  const char* const one[] = {"compare", "a.json"};
+  EXPECT_THAT(ParseCompare(2, one).ending.exit_code, Optional(2));
+  const char* const two[] = {"compare", "a.json", "b.json", "--tolerance", "0.2"};
+  const CompareLine line = ParseCompare(5, two);
+  EXPECT_EQ(line.ending.exit_code, std::nullopt) << line.ending.text;
+  EXPECT_EQ(line.before, "a.json");
+  EXPECT_EQ(line.after, "b.json");
+  EXPECT_EQ(line.tolerance, 0.2);
+}
+
+TEST(LoadOptionsTest, HelpTellsEveryFlagAndTheExitCodes) {
   const CommandLine line = Parse({"--help"});
-  EXPECT_THAT(line.exit_code, Optional(0));
-  for (const char* word : {"--address",     "--transport",     "--sessions",     "--requests",
-                           "--duration",    "--rounds",        "--warmup",       "--k",
-                           "--prompt-rows", "--dtype",         "--accept",       "--recording",
-                           "--seed",        "--deadline",      "--json",         "--quiet",
-                           "--tree",        "--temperature",   "--adaptive-k",   "--verify-time",
-                           "--client",      "latency_seconds", "reconciliation", "Exit code"}) {
-    EXPECT_THAT(line.text, HasSubstr(word));
+  EXPECT_THAT(line.ending.exit_code, Optional(0));
+  for (const char* word :
+       {"--address",      "--transport",   "--sessions",    "--requests",    "--duration",
+        "--rounds",       "--warmup",      "--k",           "--prompt-rows", "--dtype",
+        "--accept",       "--recording",   "--seed",        "--deadline",    "--json",
+        "--quiet",        "--tree",        "--temperature", "--adaptive-k",  "--verify-time",
+        "--client",       "--rate",        "--arrivals",    "--burstiness",  "--think-time",
+        "--total-rounds", "--connections", "--slo",         "--goodput",     "--error-budget",
+        "--metrics",      "--html",        "--csv",         "--hdr",         "--fault-cancel",
+        "Exit code"}) {
+    EXPECT_THAT(line.ending.text, HasSubstr(word));
   }
 }
 
 TEST(LoadOptionsTest, TellsItsVersion) {
   const CommandLine line = Parse({"--version"});
-  EXPECT_THAT(line.exit_code, Optional(0));
-  EXPECT_THAT(line.text, ::testing::StartsWith("aerie-load "));
+  EXPECT_THAT(line.ending.exit_code, Optional(0));
+  EXPECT_THAT(line.ending.text, ::testing::StartsWith("aerie-load "));
 }
 
 struct BadUsage {
@@ -105,8 +175,8 @@ class BadUsageTest : public ::testing::TestWithParam<BadUsage> {};
 
 TEST_P(BadUsageTest, StopsWithCodeTwoAndNamesFlagAndValue) {
   const CommandLine line = Parse(GetParam().arguments);
-  EXPECT_THAT(line.exit_code, Optional(2));
-  EXPECT_THAT(line.text, AllOf(HasSubstr(GetParam().flag), HasSubstr(GetParam().value)));
+  EXPECT_THAT(line.ending.exit_code, Optional(2));
+  EXPECT_THAT(line.ending.text, AllOf(HasSubstr(GetParam().flag), HasSubstr(GetParam().value)));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -141,6 +211,26 @@ INSTANTIATE_TEST_SUITE_P(
         {"LongClient", {"--client", std::string(65, 'c')}, "--client", "65 bytes"},
         {"VerifyTimeForNobody", {"--verify-time", "5ms"}, "--verify-time", "--adaptive-k"},
         {"NoVerifyTime", {"--adaptive-k", "--verify-time", "0s"}, "--verify-time", "0"},
+        {"RateWithoutEnd", {"--rate", "5"}, "--rate", "--duration"},
+        {"RateAndThinkTime",
+         {"--rate", "5", "--duration", "1s", "--think-time", "5ms"},
+         "--think-time",
+         "--rate"},
+        {"ProfileOfSessionsInAnOpenLoop",
+         {"--rate", "5:1s", "--sessions", "1:1s,2:1s"},
+         "--sessions",
+         "--rate"},
+        {"TwoEnds", {"--sessions", "1:1s,2:1s", "--duration", "2s"}, "--duration", "together"},
+        {"RampWithoutTime", {"--rate", "5-10", "--duration", "1s"}, "--rate", "5-10"},
+        {"ArrivalsForNobody", {"--arrivals", "constant"}, "--arrivals", "--rate"},
+        {"BurstinessForNobody",
+         {"--rate", "5:1s", "--burstiness", "2"},
+         "--burstiness",
+         "--arrivals gamma"},
+        {"SloWithoutLimit", {"--slo", "p99"}, "--slo", "p99"},
+        {"SloOfNothing", {"--slo", "p100=1s"}, "--slo", "p100=1s"},
+        {"FaultsAboveAll", {"--fault-cancel", "1.5"}, "--fault-cancel", "1.5"},
+        {"TwoReportsToTheTerminal", {"--json", "-", "--csv", "-"}, "-", "several"},
         {"LooseWord", {"hello"}, "hello", ""}}),
     [](const auto& test) { return test.param.name; });
 

@@ -23,7 +23,7 @@ SyntheticOptions SmallOptions(std::vector<double> accept, int64_t prompt_rows = 
   SyntheticOptions options;
   options.manifest = FakeDraftService::FittingManifest();
   options.prompt_rows = prompt_rows;
-  options.accept = std::move(accept);
+  options.accept = AcceptProcess::ByChance(std::move(accept));
   options.seed = 11;
   return options;
 }
@@ -84,7 +84,7 @@ TEST(SyntheticWorkloadTest, KeepsAPathOfATreeAndAddsATokenThatWasNotProposedBehi
   SyntheticOptions options = SmallOptions({1.0, 1.0, 0.0});
   options.manifest.vocab_size = 9;
   const SyntheticWorkload deep(options);
-  options.accept = {0.0};
+  options.accept = AcceptProcess::ByChance({0.0});
   const SyntheticWorkload none(options);
   auto keeps_two = deep.NewSequence(0);
   auto keeps_none = none.NewSequence(0);
