@@ -23,9 +23,8 @@ VARIABLES = (
 )
 # Marks on every time line.
 ANNOTATIONS = (
-    ("Alerts", "red", 'ALERTS{alertname=~"Aerie.*",alertstate="firing"}', "{{alertname}} {{instance}}"),
-    ("Starts", "blue", f"changes(process_start_time_seconds{{{SELECT_PROCESS}}}[$__rate_interval]) > 0",
-     "{{instance}} was started"),
+    ("Alerts", "red", 'ALERTS{alertname=~"Aerie.*",alertstate="firing"}'),
+    ("Starts", "blue", f"changes(process_start_time_seconds{{{SELECT_PROCESS}}}[$__rate_interval]) > 0"),
 )
 COLOURS_OF_STATES = {"ok": "green", "unknown": "blue", "suspect": "orange", "wrong": "red"}
 
@@ -37,7 +36,7 @@ def _variables():
     # No `current`: Grafana takes its default Prometheus, or the first.
     datasource = {"type": "datasource", "name": "datasource", "label": "Data source", "query": "prometheus",
                   "refresh": 1, "hide": 0, "includeAll": False, "multi": False, "regex": "", "options": []}
-    queries = [{"type": "query", "name": name, "label": label, "datasource": DATASOURCE, "definition": query,
+    queries = [{"type": "query", "name": name, "label": label, "datasource": DATASOURCE,
                 "query": {"qryType": 1, "query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery"},
                 # On every change of the time range: instances come and go.
                 "refresh": 2, "hide": 0, "includeAll": True, "multi": True, "allValue": ".*", "regex": "", "sort": 1,
@@ -47,9 +46,8 @@ def _variables():
 
 
 def _annotations():
-    return [{"name": name, "enable": True, "hide": False, "iconColor": colour, "datasource": DATASOURCE, "expr": expr,
-             "target": {"expr": expr, "refId": "Anno", "legendFormat": legend, "interval": ""}}
-            for name, colour, expr, legend in ANNOTATIONS]
+    return [{"name": name, "enable": True, "hide": False, "iconColor": colour, "datasource": DATASOURCE, "expr": expr}
+            for name, colour, expr in ANNOTATIONS]
 
 
 def _mappings(kind):
