@@ -81,8 +81,8 @@ def _defaults(panel):
 
 def _overrides(panel):
     """States have colours of their own; columns that say nothing are hidden."""
-    if panel.kind == "states":
-        return [{"matcher": {"id": "byRegexp", "options": f"/: {state}$/"},
+    if any(query.legend.endswith("{{state}}") and "aerie_wiring" in query.expr for query in panel.queries):
+        return [{"matcher": {"id": "byRegexp", "options": f"/(^|: ){state}$/"},
                  "properties": [{"id": "color", "value": {"mode": "fixed", "fixedColor": colour}}]}
                 for state, colour in COLOURS_OF_STATES.items()]
     if panel.kind == "table":
@@ -95,7 +95,7 @@ def _options(panel):
     legend = {"displayMode": "table", "placement": "bottom", "showLegend": True, "calcs": ["mean", "lastNotNull"]}
     reduce = {"values": False, "calcs": ["lastNotNull"], "fields": ""}
     return {
-        "stat": {"reduceOptions": reduce, "graphMode": "area", "colorMode": "value", "justifyMode": "auto",
+        "stat": {"reduceOptions": reduce, "graphMode": "none", "colorMode": "value", "justifyMode": "auto",
                  "textMode": "value", "orientation": "auto"},
         # The name of the series is the state; its value is always 1.
         "states": {"reduceOptions": reduce, "graphMode": "none", "colorMode": "background", "justifyMode": "auto",
@@ -114,8 +114,9 @@ def _options(panel):
 
 
 def _targets(panel):
-    # One moment is enough for what shows one value; only lines, sparklines and heat maps need the whole range.
-    instant = panel.kind in ("table", "states", "bars")
+    # What shows one value asks for this moment. Over a range Grafana would show the last value that there was, and a
+    # drafter without traffic would look as it did an hour ago.
+    instant = panel.kind in ("table", "stat", "states", "bars")
     form = {"heatmap": "heatmap", "table": "table"}.get(panel.kind, "time_series")
     return [{"refId": chr(ord("A") + number), "datasource": DATASOURCE, "expr": query.expr,
              "legendFormat": query.legend, "editorMode": "code", "format": form, "instant": instant,

@@ -1,8 +1,8 @@
-"""Holds a dashboard against Grafana's published models: the Python package grafana-foundation-sdk, made from its schemas.
+"""Holds a dashboard against Grafana's published models: the package grafana-foundation-sdk, made from its schemas.
 
-What one would get wrong: the package reads anything. A field that the schema does not have is dropped without a word and
-a value of another type is kept, so `complaints` reads, writes again and compares, and holds every value against the
-type that the model declares.
+What one would get wrong: the package reads anything. A field that the schema does not have is dropped without a word
+and a value of another type is kept, so `complaints` reads, writes again and compares, and holds every value against
+the type that the model declares.
 """
 
 import enum

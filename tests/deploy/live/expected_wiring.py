@@ -1,4 +1,4 @@
-"""The wiring's metrics as an exporter gives them, what the wiring dashboard must show of them, and of recording rules."""
+"""The wiring's metrics as an exporter gives them, what the dashboard must show of them; and of recording rules."""
 
 from expectation import by, labelled, one
 from expected import REJECT_REASONS, positions
@@ -35,7 +35,7 @@ def wiring_samples(drafter, target, counted):
 
 
 def wiring(truth, facts):
-    """Of the wiring dashboard. Rates of the exporter's counters have a factor of their own: it is scraped at other times."""
+    """Of the wiring dashboard. The exporter is scraped at other times: rates of its counters have their own factor."""
     books, rate = truth.books, truth.rate
     guard, instance = ("instance", facts.other_instance), [("instance", facts.instance)]
     return {

@@ -139,8 +139,8 @@ class Sequence:
         self._draft(self.length, [(37 * i + 11) % VOCABULARY for i in range(rows)], k)
 
     def keep(self, accepted, k, says=None):
-        """The target kept so many tokens of the last draft and added one of its own; then asks for k tokens. `says`: what
-        the worker reports."""
+        """The target kept so many tokens of the last draft and added one of its own; then asks for k tokens. `says`:
+        what the worker reports."""
         before = self.length
         tokens = self._judge(accepted, says)
         self._draft(before, tokens, k, says)

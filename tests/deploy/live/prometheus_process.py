@@ -33,8 +33,8 @@ def milliseconds(seconds):
 class Prometheus:
     """A running Prometheus; use as a context manager.
 
-    `targets` are scraped as job aerie. `change_rules` gets the text of a shipped rule file and gives the one to be used.
-    `backfill` is text in OpenMetrics format that is in the database from the start.
+    `targets` are scraped as job aerie. `change_rules` gets the text of a shipped rule file and gives the one to be
+    used. `backfill` is text in OpenMetrics format that is in the database from the start.
     """
 
     def __init__(self, folder, targets, change_rules=lambda text: text, backfill=None):

@@ -1,8 +1,8 @@
 """What Prometheus makes of samples, written down a second time: rate() and histogram_quantile().
 
-What one would get wrong: rate() is not the difference over the window. It stretches the difference from the time between
-the first and the last sample to the ends of the window, by half a scrape interval at most. Stretched alike, ratios of
-rates come out exactly; absolute rates come out exactly too when the samples' times are known, as they are here.
+What one would get wrong: rate() is not the difference over the window. It stretches the difference from the time
+between the first and the last sample to the ends of the window, by about a scrape interval at most. Stretched alike,
+ratios of rates come out exactly; absolute rates do too when the samples' times are known, as they are here.
 """
 
 

@@ -20,13 +20,13 @@ class Replay:
         folder = deploy_files.ROOT / "tests/golden/eval"
         facts = json.loads((folder / "recording.json").read_text())["sequences"]
         with safe_open(str(folder / "recording.safetensors"), framework="pt") as file:
-            self.sequences = [
-                (file.get_tensor(f"{number}.tokens").tolist(), file.get_tensor(f"{number}.aux").view(torch.uint16).numpy(),
-                 fact["prompt_tokens"]) for number, fact in enumerate(facts)]
+            self.sequences = [(file.get_tensor(f"{number}.tokens").tolist(),
+                               file.get_tensor(f"{number}.aux").view(torch.uint16).numpy(), fact["prompt_tokens"])
+                              for number, fact in enumerate(facts)]
 
     def rounds(self, swapped=False, says_more=0):
-        """A generator that makes a round each time, for ever. `swapped`: last capture first. `says_more`: what the worker
-        adds to its count of accepted tokens when it reports it."""
+        """A generator that makes a round each time, for ever. `swapped`: last capture first. `says_more`: what the
+        worker adds to its count of accepted tokens when it reports it."""
         while True:
             for tokens, aux, prompt in self.sequences:
                 rows = aux.reshape(len(aux), len(MANIFEST.captures), MANIFEST.hidden_size)

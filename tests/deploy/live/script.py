@@ -1,7 +1,7 @@
 """The scripted load: some of everything that moves a metric, in an order that leaves no count to chance.
 
-What one would get wrong: one call at a time. How many of overlapping calls share a pass is the scheduler's business, and
-so is which session has been idle longest.
+What one would get wrong: one call at a time. How many of overlapping calls share a pass is the scheduler's business,
+and so is which session has been idle longest.
 """
 
 import dataclasses
@@ -24,8 +24,8 @@ PAGES = 64
 FLAGS = ("--max-k", MAX_K, "--max-context", MAX_CONTEXT, "--kv-page-rows", PAGE_ROWS, "--kv-memory", "1536KiB",
          "--max-sessions-per-client", 3)
 
-# Rows of the prompt, k of the first draft; by round how many tokens are kept, the next k and what the worker reports; what
-# the closing call keeps (None: it brings no tokens).
+# Rows of the prompt, k of the first draft; by round how many tokens are kept, the next k and what the worker reports;
+# what the closing call keeps (None: it brings no tokens).
 CHAINS = [
     (9, 4, [(2, 4, 2), (0, 6, 0), (5, 3, 5), (3, 1, None)], 1),
     (30, 6, [(6, 6, 6), (1, 6, 4), (0, 2, None)], None),

@@ -1,7 +1,7 @@
 """Alerts that fire while something is broken on a live server, and that resolve when it is mended.
 
-The shipped rules, with shorter windows and a shorter `for`: waiting ten minutes would show no more. Nothing here waits for
-a time: each step is played until Prometheus says so, with a deadline.
+The shipped rules, with shorter windows and a shorter `for`: waiting ten minutes would show no more. Nothing here waits
+for a time: each step is played until Prometheus says so, with a deadline.
 """
 
 import dataclasses

@@ -1,5 +1,5 @@
-"""Every expression of every dashboard and every recording rule, as Debian's Prometheus evaluates it over the real server,
-against what a scripted worker knows to be true.
+"""Every expression of every dashboard and every recording rule, as Debian's Prometheus evaluates it over the real
+server, against what a scripted worker knows to be true.
 
 All of it lands in a table, table.md and table.json in $AERIE_REPORT (build/prometheus-report).
 """
@@ -25,6 +25,7 @@ from prometheus_process import SCRAPE_INTERVAL, Prometheus, milliseconds
 from promql_math import rate_factor
 from script import FLAGS, PAGE_ROWS, PAGES, play
 from truth import Truth, scrape
+from wiring_exporter import WiringExporter
 
 WINDOW = 600  # seconds: what $__rate_interval becomes; longer than all of this lasts
 WINDOWS = {"5m": 300, "15m": 900, "1h": 3600}
@@ -144,7 +145,6 @@ class Played:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     begun = time.time()
-    from wiring_exporter import WiringExporter
     samples = expected_wiring.wiring_samples("drafter", "target", counted=False)
     with ServerProcess(tmp_path_factory.mktemp("server"), *FLAGS) as server, WiringExporter(samples) as guard:
         played = Played(tmp_path_factory.mktemp("prometheus"), server, guard, (begun, time.time()))

@@ -1,4 +1,4 @@
-"""The books of a load as numbers that expressions are held against: sums, ratios, histograms with the server's bounds."""
+"""The books of a load as numbers that expressions are held against: ratios, rates, histograms."""
 
 import collections
 import re
@@ -21,7 +21,7 @@ def scrape(server):
 
 def bucket_bounds(page, metric):
     """[(the label as it is written, its value)] of a histogram, in order: what the server chose, not what it counted."""
-    labels = dict.fromkeys(re.findall(rf'^{metric}_bucket\{{.*\ble="([^"]+)".*\}}', page, flags=re.MULTILINE))
+    labels = set(re.findall(rf'^{metric}_bucket\{{.*\ble="([^"]+)".*\}}', page, flags=re.MULTILINE))
     return sorted(((label, float(label)) for label in labels), key=lambda bound: bound[1])
 
 

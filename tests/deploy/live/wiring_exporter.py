@@ -1,6 +1,6 @@
 """An exporter that says of the wiring whatever a test wants it to.
 
-Making a real guard suspicious takes sixty rounds of rows that are wrong in the right way; what its dashboards and alerts
+Making a real guard suspicious takes sixty rounds of rows that are wrong in the right way; what dashboards and alerts
 make of its metrics is known exactly when the metrics are given.
 """
 
