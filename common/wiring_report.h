@@ -13,6 +13,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/wiring.h"
 
 namespace aerie {
@@ -26,6 +27,16 @@ enum class WiringState {
 
 // "unknown", "ok", "suspect", "wrong".
 absl::string_view WiringStateName(WiringState state);
+
+// What the guard does about it.
+enum class GuardMode {
+  kOff,
+  kAlert,       // tells: metrics, log, reports
+  kNotServing,  // and health is NOT_SERVING while a source is wrong
+};
+
+// "off", "alert", "not-serving".
+absl::string_view GuardModeName(GuardMode mode);
 
 // One capture of the wiring, as its rows look.
 struct PlaceReport {
@@ -93,5 +104,10 @@ struct WiringReport {
 
   friend bool operator==(const WiringReport&, const WiringReport&) = default;
 };
+
+// Worst is wrong, then suspect, unknown, ok.
+bool IsWorse(WiringState a, WiringState b);
+// The worst state of all: wrong, suspect, unknown, ok; unknown when there is no report.
+WiringState WorstWiringState(absl::Span<const WiringReport> reports);
 
 }  // namespace aerie

@@ -27,6 +27,7 @@
 #include "server/metrics/exporter.h"
 #include "server/metrics/prometheus_observer.h"
 #include "server/model/eagle3_model.h"
+#include "server/transport/admin_service.h"
 #include "server/transport/draft_service.h"
 #include "server/transport/grpc_log.h"
 #include "server/transport/grpc_server.h"
@@ -141,6 +142,24 @@ absl::Status Drain(absl::Duration patience, GrpcServer* server, DraftServiceImpl
   return absl::OkStatus();
 }
 
+// Null when it is off.
+absl::StatusOr<std::unique_ptr<GrpcServer>> StartAdmin(const Options& options,
+                                                       AdminServiceImpl* service) {
+  if (!options.admin.enabled()) return nullptr;
+  if (options.admin.reachable_from_outside()) {
+    AERIE_LOG(warn,
+              "--admin-listen {} may be reached from other hosts and asks nobody who they are; "
+              "expected loopback, a Unix socket, or a network that only operators reach",
+              options.admin.listen);
+  }
+  GrpcServerOptions grpc = options.grpc;
+  grpc.listen = {options.admin.listen};
+  AERIE_ASSIGN_OR_RETURN(std::unique_ptr<GrpcServer> server, GrpcServer::Start(grpc, service));
+  server->SetServing(true);
+  AERIE_LOG(info, "administration at {}", server->addresses().front());
+  return server;
+}
+
 absl::Status Serve(Options options, StopSignal* stop) {
   if (!options.process.port_file.empty()) {
     AERIE_RETURN_IF_ERROR(RemovePortFile(options.process.port_file));
@@ -151,6 +170,10 @@ absl::Status Serve(Options options, StopSignal* stop) {
   for (const std::string& address : server->addresses()) {
     AERIE_LOG(info, "listening on {}; not serving before the drafter is loaded", address);
   }
+
+  AdminServiceImpl admin_service;
+  AERIE_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcServer> admin,
+                         StartAdmin(options, &admin_service));
 
   AERIE_ASSIGN_OR_RETURN(std::unique_ptr<DraftModel> model, LoadModel(options));
   const DrafterSpec spec = model->spec();
@@ -177,8 +200,10 @@ absl::Status Serve(Options options, StopSignal* stop) {
   server->SetServing(true);
   absl::Status written;
   if (!options.process.port_file.empty()) {
-    written = WritePortFile(options.process.port_file, server->addresses(),
-                            exporter == nullptr ? "" : exporter->address());
+    written = WritePortFile(options.process.port_file,
+                            {.grpc = server->addresses(),
+                             .metrics = exporter == nullptr ? "" : exporter->address(),
+                             .admin = admin == nullptr ? "" : admin->addresses().front()});
   }
   if (written.ok()) {
     AERIE_LOG(info, "ready: drafter {} version {}", spec.name, spec.version);
@@ -187,6 +212,8 @@ absl::Status Serve(Options options, StopSignal* stop) {
   const Watchdog watchdog(options.process.drain_timeout);
   const absl::Status drained =
       Drain(options.process.drain_timeout, server.get(), &service, &engine);
+  // Last, so that a drain can be watched; before what its calls ask goes away.
+  if (admin != nullptr) admin->Shutdown(absl::Now());
   return written.ok() ? drained : written;
 }
 

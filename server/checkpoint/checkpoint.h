@@ -48,6 +48,9 @@ struct Checkpoint {
   // Target id of each draft id, strictly increasing; size draft_vocab_size.
   std::vector<int32_t> draft_to_target;
 
+  // The live guard's profile as wiring.json holds it, a JSON object; empty: there is none.
+  std::string guard_profile;
+
   // What is odd but does not stop the load; each in three parts, as errors are.
   std::vector<std::string> warnings;
 

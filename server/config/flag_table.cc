@@ -187,8 +187,30 @@ void AddListenFlags(TableBuilder& table) {
              }});
   table.Text("metrics-listen", "ADDRESS", "Where /metrics is served over HTTP: host:port, or off.",
              [](Options& o) -> std::string& { return o.metrics.listen; });
+  table.Text("admin-listen", "ADDRESS",
+             "Where AdminService is served, for who runs the server and for no one else: host:port "
+             "(0: a free one), unix:PATH, or off.",
+             [](Options& o) -> std::string& { return o.admin.listen; });
   table.Add("reflection", "on|off", "Whether tools may ask which services there are.", "on",
             ReadSwitch, [](Options& o) -> bool& { return o.grpc.reflection; });
+}
+
+void AddWiringFlags(TableBuilder& table) {
+  table.Group("Wiring");
+  table.Add("wiring-guard", "MODE",
+            "off, alert or not-serving: what is done when rows are not of the captures that the "
+            "drafter was measured with (wiring.json beside it). alert: metrics, log, admin report. "
+            "not-serving: health too.",
+            std::string(GuardModeName(table.defaults().wiring_guard)), ReadGuardMode,
+            [](Options& o) -> GuardMode& { return o.wiring_guard; });
+  table.Text("record", "DIR",
+             "A new or empty folder to write hidden states and tokens of sessions into, for "
+             "aerie-verify; only its owner can read it. Empty: nothing is recorded.",
+             [](Options& o) -> std::string& { return o.record.folder; });
+  table.Add("record-limit", "BYTES", "Bytes of the recording, 1MiB or more; then it stops.", "1GiB",
+            ReadBytes, [](Options& o) -> int64_t& { return o.record.limit_bytes; });
+  table.Int("record-sessions", "Sessions of the recording, 1..10000; then it stops.",
+            [](Options& o) -> int32_t& { return o.record.sessions; });
 }
 
 void AddProcessFlags(TableBuilder& table) {
@@ -199,7 +221,8 @@ void AddProcessFlags(TableBuilder& table) {
              [](Options& o) -> std::string& { return o.process.log_level; });
   table.Text(
       "port-file", "FILE",
-      "Written when the server is ready: {\"grpc\": [addresses], \"metrics\": address or null}.",
+      "Written when the server is ready: {\"grpc\": [addresses], \"metrics\": address or null, "
+      "\"admin\": address or null}.",
       [](Options& o) -> std::string& { return o.process.port_file; });
 }
 
@@ -213,6 +236,7 @@ std::vector<Flag> FlagTable() {
   AddClientFlags(table);
   AddKvFlags(table);
   AddListenFlags(table);
+  AddWiringFlags(table);
   AddProcessFlags(table);
   return table.Take();
 }

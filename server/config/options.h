@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/setting.h"
 #include "common/wiring.h"
+#include "common/wiring_report.h"
 #include "server/engine/draft_engine.h"
 #include "server/transport/grpc_server.h"
 
@@ -59,6 +60,28 @@ struct MetricsOptions {
   absl::Status Validate() const;
 };
 
+// Where AdminService is served, for who runs the server. It has no authentication, so it is off
+// unless somebody says where.
+struct AdminOptions {
+  std::string listen = "off";  // host:port, unix:PATH, or "off"
+
+  bool enabled() const { return listen != "off"; }
+  // Whether processes of other hosts may be able to reach it.
+  bool reachable_from_outside() const;
+  absl::Status Validate() const;
+};
+
+// Whether rows of sessions are written to disk. What people asked and what the target made of it
+// can be told from them, so nothing is recorded unless somebody says where.
+struct RecordOptions {
+  std::string folder;                            // empty: nothing is recorded
+  int64_t limit_bytes = int64_t{1} << 30;        // of all files together; >= 1 MiB
+  int32_t sessions = 16;                         // 1..10000
+
+  bool enabled() const { return !folder.empty(); }
+  absl::Status Validate() const;
+};
+
 struct ProcessOptions {
   absl::Duration drain_timeout = absl::Seconds(30);  // > 0; from the stop signal to the hard stop
   std::string log_level = "info";                    // debug, info, warn, error, off
@@ -74,6 +97,9 @@ struct Options {
   KvOptions kv;
   GrpcServerOptions grpc;
   MetricsOptions metrics;
+  AdminOptions admin;
+  GuardMode wiring_guard = GuardMode::kAlert;
+  RecordOptions record;
   ProcessOptions process;
   // Every one of the above in force, by the flag's name with underscores, in the order of --help.
   std::vector<Setting> settings;
@@ -85,7 +111,10 @@ struct Options {
   void LimitRowsToMessage(int64_t row_width);
 
  private:
+  // Whether somebody asked for `flag`, its name with underscores.
+  bool IsGiven(const char* flag) const;
   absl::Status CheckSink() const;
+  absl::Status CheckRecord() const;
 };
 
 }  // namespace aerie

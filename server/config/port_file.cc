@@ -19,13 +19,17 @@ absl::Status Failed(const std::string& path, const char* what) {
                                              "; expected a writable folder; change --port-file"));
 }
 
+nlohmann::json OrNull(const std::string& address) {
+  return address.empty() ? nlohmann::json() : nlohmann::json(address);
+}
+
 }  // namespace
 
-absl::Status WritePortFile(const std::string& path, const std::vector<std::string>& grpc,
-                           const std::string& metrics) {
+absl::Status WritePortFile(const std::string& path, const BoundAddresses& addresses) {
   nlohmann::json json;
-  json["grpc"] = grpc;
-  json["metrics"] = metrics.empty() ? nlohmann::json() : nlohmann::json(metrics);
+  json["grpc"] = addresses.grpc;
+  json["metrics"] = OrNull(addresses.metrics);
+  json["admin"] = OrNull(addresses.admin);
   const std::string temporary = absl::StrCat(path, ".", getpid());
   {
     std::ofstream file(temporary);

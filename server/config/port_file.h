@@ -8,11 +8,15 @@
 
 namespace aerie {
 
-// {"grpc": ["127.0.0.1:41234", "unix:/run/aerie.sock"], "metrics": "127.0.0.1:9464"}; metrics is
-// null when it is off (an empty `metrics`). Written beside `path` and renamed, so that a reader
-// sees all of it or nothing. UNAVAILABLE when that fails.
-absl::Status WritePortFile(const std::string& path, const std::vector<std::string>& grpc,
-                           const std::string& metrics);
+struct BoundAddresses {
+  std::vector<std::string> grpc;
+  std::string metrics, admin;  // empty: off
+};
+
+// {"admin": null, "grpc": ["127.0.0.1:41234", "unix:/run/aerie.sock"], "metrics":
+// "127.0.0.1:9464"}; null: off. Written beside `path` and renamed, so that a reader sees all of it
+// or nothing. UNAVAILABLE when that fails.
+absl::Status WritePortFile(const std::string& path, const BoundAddresses& addresses);
 
 // So that nobody takes the addresses of an earlier run for ours. No file is fine.
 absl::Status RemovePortFile(const std::string& path);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 
 namespace aerie {
 
@@ -19,6 +20,10 @@ class StopSignal {
 
   // Returns once the first signal has come.
   void Wait() { stopped_.WaitForNotification(); }
+  // Returns then, or after `patience`; true when it has come.
+  bool WaitFor(absl::Duration patience) {
+    return stopped_.WaitForNotificationWithTimeout(patience);
+  }
   bool HasCome() const { return stopped_.HasBeenNotified(); }
 
  private:

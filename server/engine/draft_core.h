@@ -23,6 +23,7 @@
 #include "server/engine/draft_round.h"
 #include "server/engine/kv_pages.h"
 #include "server/engine/round_observer.h"
+#include "server/engine/row_observer.h"
 #include "server/engine/session_table.h"
 #include "server/engine/slot_pool.h"
 
@@ -33,9 +34,10 @@ class DraftCore {
  public:
   using Answer = absl::AnyInvocable<void()>;
 
-  // `options` must be valid and fit the model's store (CheckKvFits); `model` and `observer` must
-  // outlive the core.
-  DraftCore(const EngineOptions& options, DraftModel* model, RoundObserver* observer);
+  // `options` must be valid and fit the model's store (CheckKvFits); `model`, `observer` and
+  // `row_observer`, which may be null, must outlive the core.
+  DraftCore(const EngineOptions& options, DraftModel* model, RoundObserver* observer,
+            RowObserver* row_observer = nullptr);
   // Shutdown() must have been called, if any session was opened.
   ~DraftCore();
 
@@ -74,6 +76,7 @@ class DraftCore {
   struct ActiveRound {
     SessionEntry* entry;                 // nullptr: a stateless call
     std::unique_ptr<Session> stateless;  // its session
+    std::unique_ptr<RowWatch> stateless_watch;
     Client* client;
     DraftRound round;
     absl::Time arrival;
@@ -81,6 +84,9 @@ class DraftCore {
     DraftDone done;
 
     const Session& session() const { return entry != nullptr ? entry->session : *stateless; }
+    RowWatch* watch() const {
+      return entry != nullptr ? entry->watch.get() : stateless_watch.get();
+    }
   };
   using RoundMap = std::map<uint64_t, ActiveRound>;
 
@@ -104,9 +110,12 @@ class DraftCore {
   void ServeStateless(DraftCall call, DraftDone done, absl::Time now);
 
   // A checked call whose answer needs no pass; false: it needs one.
-  bool AnswerWithoutPass(const DraftCall& call, Session* session, DraftDone* done, absl::Time now);
+  bool AnswerWithoutPass(const DraftCall& call, Session* session, RowWatch* watch, DraftDone* done,
+                         absl::Time now);
+  // Of a stateless call `entry` is null, of others `stateless` and its watch.
   void StartRound(uint64_t arrival_number, SessionEntry* entry, std::unique_ptr<Session> stateless,
-                  Client* client, DraftCall call, DraftDone done);
+                  std::unique_ptr<RowWatch> stateless_watch, Client* client, DraftCall call,
+                  DraftDone done);
   void FinishRound(RoundMap::iterator place, absl::Time now);
   void FailRound(RoundMap::iterator place, const absl::Status& cause, absl::Time now);
   // Takes the round out and goes on with its session.
@@ -121,6 +130,8 @@ class DraftCore {
   // Frees pages of idle sessions until so many are free. False: that cannot be, and none was freed.
   bool MakeRoom(int64_t pages);
 
+  // Null when nobody wants to watch.
+  std::unique_ptr<RowWatch> Watch(const WatchedRows& rows, absl::Time now);
   void TellRefusal(const absl::Status& status);
   void RefuseDraft(DraftDone done, absl::Status status, absl::Time arrival, absl::Time now);
   void CancelWaitingDrafts(SessionEntry* entry, const absl::Status& status, absl::Time now);
@@ -133,6 +144,7 @@ class DraftCore {
   const EngineOptions options_;
   DraftModel* const model_;
   RoundObserver* const observer_;
+  RowObserver* const row_observer_;  // may be null
   KvPages pages_;
   SlotPool slots_;
   ClientBook clients_;

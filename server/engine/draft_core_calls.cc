@@ -86,12 +86,12 @@ void DraftCore::ServeDraft(SessionEntry* entry, WaitingDraft draft, absl::Time n
     RefuseDraft(std::move(draft.done), status, call.arrival, now);
     return;
   }
-  if (AnswerWithoutPass(call, &session, &draft.done, now)) {
+  if (AnswerWithoutPass(call, &session, entry->watch.get(), &draft.done, now)) {
     CountQueued(entry->client, -1);
     return;
   }
   entry->active = draft.arrival_number;
-  StartRound(draft.arrival_number, entry, nullptr, entry->client, std::move(call),
+  StartRound(draft.arrival_number, entry, nullptr, nullptr, entry->client, std::move(call),
              std::move(draft.done));
 }
 
@@ -109,7 +109,7 @@ void DraftCore::ServeStateless(DraftCall call, DraftDone done, absl::Time now) {
     RefuseDraft(std::move(done), status, call.arrival, now);
     return;
   }
-  if (AnswerWithoutPass(call, session.get(), &done, now)) return;
+  if (AnswerWithoutPass(call, session.get(), nullptr, &done, now)) return;
   const absl::StatusOr<Client*> client = TakePlace(/*client=*/"");
   if (!client.ok()) {
     RefuseDraft(std::move(done), client.status(), call.arrival, now);
@@ -123,11 +123,17 @@ void DraftCore::ServeStateless(DraftCall call, DraftDone done, absl::Time now) {
   }
   CountQueued(*client, 1);
   ++stateless_;
-  StartRound(++arrivals_, nullptr, std::move(session), *client, std::move(call), std::move(done));
+  auto watch = Watch({.client = "",
+                      .manifest = std::get<Manifest>(call.sequence),
+                      .first_row = 0,
+                      .stateless = true},
+                     now);
+  StartRound(++arrivals_, nullptr, std::move(session), std::move(watch), *client, std::move(call),
+             std::move(done));
 }
 
-bool DraftCore::AnswerWithoutPass(const DraftCall& call, Session* session, DraftDone* done,
-                                  absl::Time now) {
+bool DraftCore::AnswerWithoutPass(const DraftCall& call, Session* session, RowWatch* watch,
+                                  DraftDone* done, absl::Time now) {
   RoundRecord record = RecordWithoutPass(absl::StatusCode::kOk, call.arrival, now);
   DraftResult result;
   Settlement settlement;
@@ -147,6 +153,7 @@ bool DraftCore::AnswerWithoutPass(const DraftCall& call, Session* session, Draft
   record.judgement = settlement.judgement;
   record.unreported = settlement.unreported;
   observer_->OnRound(record);
+  if (watch != nullptr && record.judgement.has_value()) watch->OnJudgement(*record.judgement, now);
   result.seq = call.seq;
   result.length = session->length();
   result.method = MethodOf(session->options());

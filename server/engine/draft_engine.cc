@@ -14,11 +14,12 @@ namespace aerie {
 // A mailbox, the thread that empties it, and the core that this thread drives.
 class DraftEngine::Impl {
  public:
-  Impl(EngineOptions options, std::unique_ptr<DraftModel> model, RoundObserver* observer)
+  Impl(EngineOptions options, std::unique_ptr<DraftModel> model, RoundObserver* observer,
+       RowObserver* row_observer)
       : options_(options),
         model_(std::move(model)),
         observer_(observer),
-        core_(options_, model_.get(), observer),
+        core_(options_, model_.get(), observer, row_observer),
         thread_([this] { Run(); }) {}
 
   ~Impl() {
@@ -140,8 +141,8 @@ class DraftEngine::Impl {
 };
 
 DraftEngine::DraftEngine(EngineOptions options, std::unique_ptr<DraftModel> model,
-                         RoundObserver* observer)
-    : impl_(std::make_unique<Impl>(options, std::move(model), observer)) {}
+                         RoundObserver* observer, RowObserver* row_observer)
+    : impl_(std::make_unique<Impl>(options, std::move(model), observer, row_observer)) {}
 
 DraftEngine::~DraftEngine() = default;
 

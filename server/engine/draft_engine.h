@@ -16,6 +16,7 @@
 #include "server/engine/draft_call.h"
 #include "server/engine/draft_model.h"
 #include "server/engine/round_observer.h"
+#include "server/engine/row_observer.h"
 
 namespace aerie {
 
@@ -25,8 +26,10 @@ class DraftEngine {
   using DraftDone = aerie::DraftDone;
   using CloseDone = aerie::CloseDone;
 
-  // Starts the engine thread. `options` must be valid. `observer` must outlive the engine.
-  DraftEngine(EngineOptions options, std::unique_ptr<DraftModel> model, RoundObserver* observer);
+  // Starts the engine thread. `options` must be valid. `observer` and `row_observer`, which may be
+  // null, must outlive the engine.
+  DraftEngine(EngineOptions options, std::unique_ptr<DraftModel> model, RoundObserver* observer,
+              RowObserver* row_observer = nullptr);
   // Drains with no patience, then joins the thread: calls that are left are answered with
   // UNAVAILABLE.
   ~DraftEngine();

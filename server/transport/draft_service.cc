@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/check.h"
+#include "common/rpc/wiring_report_codec.h"
 #include "server/transport/draft_messages.h"
 #include "server/transport/draft_stream.h"
 #include "server/transport/unary_call.h"
@@ -25,6 +26,10 @@ grpc::ServerUnaryReactor* DraftServiceImpl::GetServerInfo(grpc::CallbackServerCo
   auto* call = new UnaryCall(backend, "GetServerInfo", *request);
   if (!call->Admit(limits_)) return call;
   *response = backend->info;
+  if (backend->wiring_state) {
+    response->mutable_wiring_guard()->set_worst(rpc::EncodeWiringState(backend->wiring_state()));
+  }
+  if (backend->recording) response->set_recording(backend->recording());
   call->Succeed(*response);
   return call;
 }

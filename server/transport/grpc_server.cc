@@ -82,6 +82,16 @@ absl::Status GrpcServerOptions::Validate() const {
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
                                                               DraftServiceImpl* service) {
+  return Start(options, Served{service, kDraftServiceName, "--listen"});
+}
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
+                                                              AdminServiceImpl* service) {
+  return Start(options, Served{service, kAdminServiceName, "--admin-listen"});
+}
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
+                                                              const Served& served) {
   static std::once_flag health_once;
   std::call_once(health_once, [] { grpc::EnableDefaultHealthCheckService(true); });
 
@@ -92,7 +102,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   builder.SetMaxReceiveMessageSize(static_cast<int>(
       std::min<int64_t>(options.max_message_bytes * 2, std::numeric_limits<int>::max())));
   builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
-  builder.RegisterService(service);
+  builder.RegisterService(served.service);
   builder.SetOption(std::make_unique<ReflectionOption>(options.reflection));
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < ports.size(); ++i) {
@@ -109,23 +119,25 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   if (server == nullptr || !failed.empty()) {
     return absl::UnavailableError(absl::StrCat(
         "cannot listen on ", absl::StrJoin(failed.empty() ? options.listen : failed, ", "),
-        "; expected an address of this host that no other program holds; change --listen, or stop "
-        "the program that holds it"));
+        "; expected an address of this host that no other program holds; change ", served.flag,
+        ", or stop the program that holds it"));
   }
-  std::unique_ptr<GrpcServer> out(new GrpcServer(std::move(server), std::move(addresses)));
+  std::unique_ptr<GrpcServer> out(
+      new GrpcServer(std::move(server), served.name, std::move(addresses)));
   out->SetServing(false);
   return out;
 }
 
-GrpcServer::GrpcServer(std::unique_ptr<grpc::Server> server, std::vector<std::string> addresses)
-    : server_(std::move(server)), addresses_(std::move(addresses)) {}
+GrpcServer::GrpcServer(std::unique_ptr<grpc::Server> server, const char* service_name,
+                       std::vector<std::string> addresses)
+    : server_(std::move(server)), service_name_(service_name), addresses_(std::move(addresses)) {}
 
 GrpcServer::~GrpcServer() { Shutdown(absl::InfinitePast()); }
 
 void GrpcServer::SetServing(bool serving) {
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
   health->SetServingStatus("", serving);
-  health->SetServingStatus(kDraftServiceName, serving);
+  health->SetServingStatus(service_name_, serving);
 }
 
 void GrpcServer::Shutdown(absl::Time deadline) {

@@ -1,7 +1,8 @@
-// The gRPC server: listeners, limits, health and reflection around a DraftServiceImpl.
+// The gRPC server: listeners, limits, health and reflection around one service.
 //
-// It listens from the start, so that a taken port stops the program before minutes of loading;
-// until SetServing(true) health says NOT_SERVING.
+// Drafting and administration have a server each, so that who may reach the one need not reach the
+// other. It listens from the start, so that a taken port stops the program before minutes of
+// loading; until SetServing(true) health says NOT_SERVING.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/transport/admin_service.h"
 #include "server/transport/draft_service.h"
 
 namespace grpc {
@@ -36,13 +38,16 @@ class GrpcServer {
   // on.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
                                                            DraftServiceImpl* service);
+  // The same for who runs the server; messages say --admin-listen.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
+                                                           AdminServiceImpl* service);
   // Shuts down with no patience.
   ~GrpcServer();
 
   // As given, with the ports that were chosen for 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  // What health answers for "" and for the draft service.
+  // What health answers for "" and for the service.
   void SetServing(bool serving);
 
   // Takes no more calls; those under way are cancelled at `deadline`. Returns when all have ended.
@@ -50,9 +55,18 @@ class GrpcServer {
   void Shutdown(absl::Time deadline);
 
  private:
-  GrpcServer(std::unique_ptr<grpc::Server> server, std::vector<std::string> addresses);
+  struct Served {
+    grpc::Service* service;
+    const char* name;
+    const char* flag;  // which its listeners come from
+  };
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
+                                                           const Served& served);
+  GrpcServer(std::unique_ptr<grpc::Server> server, const char* service_name,
+             std::vector<std::string> addresses);
 
   std::unique_ptr<grpc::Server> server_;
+  const char* const service_name_;
   const std::vector<std::string> addresses_;
 };
 

@@ -55,9 +55,10 @@ def test_a_folder_that_is_none_is_named():
     assert "/no/such/folder" in err
 
 
-@pytest.mark.parametrize("flag", ["--listen", "--metrics-listen"])
+@pytest.mark.parametrize("flag", ["--listen", "--metrics-listen", "--admin-listen"])
 def test_a_taken_address_is_named(flag):
-    other = {"--listen": ("--metrics-listen", "off"), "--metrics-listen": ("--listen", "127.0.0.1:0")}[flag]
+    other = [word for name, value in (("--listen", "127.0.0.1:0"), ("--metrics-listen", "off"))
+             if name != flag for word in (name, value)]
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()

@@ -99,6 +99,8 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
                              "unix:/tmp/x",
                              "--metrics-listen",
                              "off",
+                             "--admin-listen",
+                             "unix:/tmp/y",
                              "--reflection",
                              "off",
                              "--drain-timeout",
@@ -326,6 +328,8 @@ INSTANTIATE_TEST_SUITE_P(
          {"--client-weight", "a=1", "--client-weight", "a=2"},
          "--client-weight names the client \"a\" twice"},
         {"MetricsListen", {"--metrics-listen", "on"}, "--metrics-listen is \"on\""},
+        {"AdminListen", {"--admin-listen", "on"}, "--admin-listen is \"on\""},
+        {"AdminListenWithoutPort", {"--admin-listen", "localhost:"}, "--admin-listen is"},
     }),
     [](const auto& test) { return test.param.name; });
 

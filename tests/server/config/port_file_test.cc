@@ -30,20 +30,24 @@ class PortFileTest : public ::testing::Test {
 };
 
 TEST_F(PortFileTest, HoldsEveryAddressAndNothingElseIsLeftBesideIt) {
-  ASSERT_THAT(WritePortFile(path_, {"127.0.0.1:1", "unix:/x"}, "127.0.0.1:2"), IsOk());
+  ASSERT_THAT(WritePortFile(path_, {.grpc = {"127.0.0.1:1", "unix:/x"},
+                                    .metrics = "127.0.0.1:2",
+                                    .admin = "127.0.0.1:3"}),
+              IsOk());
   EXPECT_EQ(Contents(path_),
-            "{\"grpc\":[\"127.0.0.1:1\",\"unix:/x\"],\"metrics\":\"127.0.0.1:2\"}\n");
+            "{\"admin\":\"127.0.0.1:3\",\"grpc\":[\"127.0.0.1:1\",\"unix:/x\"],\"metrics\":"
+            "\"127.0.0.1:2\"}\n");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
-TEST_F(PortFileTest, SaysNullWhenThereAreNoMetrics) {
-  ASSERT_THAT(WritePortFile(path_, {"127.0.0.1:1"}, ""), IsOk());
-  EXPECT_EQ(Contents(path_), "{\"grpc\":[\"127.0.0.1:1\"],\"metrics\":null}\n");
+TEST_F(PortFileTest, SaysNullForWhatIsOff) {
+  ASSERT_THAT(WritePortFile(path_, {.grpc = {"127.0.0.1:1"}}), IsOk());
+  EXPECT_EQ(Contents(path_), "{\"admin\":null,\"grpc\":[\"127.0.0.1:1\"],\"metrics\":null}\n");
 }
 
 TEST_F(PortFileTest, ReplacesAndRemovesThatOfAnEarlierRun) {
-  ASSERT_THAT(WritePortFile(path_, {"a:1"}, ""), IsOk());
-  ASSERT_THAT(WritePortFile(path_, {"b:2"}, ""), IsOk());
+  ASSERT_THAT(WritePortFile(path_, {.grpc = {"a:1"}}), IsOk());
+  ASSERT_THAT(WritePortFile(path_, {.grpc = {"b:2"}}), IsOk());
   EXPECT_THAT(Contents(path_), ::testing::HasSubstr("b:2"));
   EXPECT_THAT(RemovePortFile(path_), IsOk());
   EXPECT_FALSE(std::filesystem::exists(path_));
@@ -51,7 +55,7 @@ TEST_F(PortFileTest, ReplacesAndRemovesThatOfAnEarlierRun) {
 }
 
 TEST_F(PortFileTest, NamesTheFileThatCannotBeWritten) {
-  const absl::Status status = WritePortFile(folder_ + "/none/ports.json", {"a:1"}, "");
+  const absl::Status status = WritePortFile(folder_ + "/none/ports.json", {.grpc = {"a:1"}});
   EXPECT_THAT(status, Refuses(absl::StatusCode::kUnavailable, ""));
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("/none/ports.json"));
 }

@@ -57,7 +57,7 @@ void BM_Round(benchmark::State& state) {
   const auto hidden = static_cast<int32_t>(state.range(0));
   const int64_t rows = state.range(1);
   WiringGuard guard({.profile = MakeProfile(hidden), .captures = 3});
-  const auto watch = guard.Watch("client", "target");
+  const auto watch = guard.Watch("client", "target", absl::UnixEpoch());
   const std::string bytes = RandomRows(rows, 3 * hidden, 5);
   const HiddenRows view = View(bytes, rows, 3 * hidden);
   std::vector<int32_t> tokens(static_cast<size_t>(rows));

@@ -66,7 +66,7 @@ class LiveWorker {
   void Round(WiringGuard& guard, absl::Time now);
 
  private:
-  void NextText(WiringGuard& guard);
+  void NextText(WiringGuard& guard, absl::Time now);
   std::string RowBytes(int64_t first, int64_t count) const;
 
   const LiveCaptures& captures_;

@@ -76,9 +76,9 @@ TEST_F(PrometheusObserverTest, ShowsEverySeriesAtZeroBeforeTheFirstEvent) {
   EXPECT_THAT(values("aerie_hidden_bytes_total", "transport"), UnorderedElementsAre("inline"));
   EXPECT_THAT(values("aerie_draft_duration_seconds_count", "phase"),
               UnorderedElementsAre("queue", "extend", "step", "total"));
-  EXPECT_EQ(scrape.Count("grpc_server_started_total"), 5);
-  EXPECT_EQ(scrape.Count("grpc_server_handled_total"), 5 * 17);
-  EXPECT_EQ(scrape.Count("grpc_server_handling_seconds_count"), 5);
+  EXPECT_EQ(scrape.Count("grpc_server_started_total"), 6);
+  EXPECT_EQ(scrape.Count("grpc_server_handled_total"), 6 * 17);
+  EXPECT_EQ(scrape.Count("grpc_server_handling_seconds_count"), 6);
 }
 
 TEST_F(PrometheusObserverTest, CountsJudgedDraftsTokensAndPositions) {

@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "aerie/v1/admin.pb.h"
 #include "aerie/v1/draft.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -10,20 +12,24 @@
 namespace aerie {
 namespace {
 
-TEST(RpcMethodsTest, AreThoseOfTheDraftService) {
-  const auto* service = v1::DraftRequest::descriptor()->file()->FindServiceByName("DraftService");
+void AddMethods(const google::protobuf::ServiceDescriptor* service,
+                std::vector<std::string>* methods) {
   ASSERT_NE(service, nullptr);
-  EXPECT_EQ(service->full_name(), kDraftService);
-  std::vector<std::string> expected, listed;
   for (int i = 0; i < service->method_count(); ++i) {
     const auto* method = service->method(i);
-    EXPECT_EQ(method->client_streaming(), method->server_streaming()) << method->name();
-    expected.push_back(method->name() + (method->client_streaming() ? " stream" : " unary"));
+    EXPECT_EQ(method->client_streaming(), method->server_streaming()) << method->full_name();
+    methods->push_back(method->full_name() + (method->client_streaming() ? " stream" : " unary"));
   }
+}
+
+TEST(RpcMethodsTest, AreThoseOfBothServices) {
+  std::vector<std::string> expected, listed;
+  AddMethods(v1::DraftRequest::descriptor()->file()->FindServiceByName("DraftService"), &expected);
+  AddMethods(v1::GetWiringReportRequest::descriptor()->file()->FindServiceByName("AdminService"),
+             &expected);
   for (const RpcName& name : kRpcMethods) {
-    EXPECT_EQ(name.service, kDraftService);
-    listed.push_back(std::string(name.method) +
-                     (name.type == RpcType::kBidiStream ? " stream" : " unary"));
+    listed.push_back(absl::StrCat(std::string(name.service), ".", std::string(name.method),
+                                  name.type == RpcType::kBidiStream ? " stream" : " unary"));
   }
   EXPECT_THAT(listed, testing::UnorderedElementsAreArray(expected));
 }

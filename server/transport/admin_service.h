@@ -1,0 +1,42 @@
+// The gRPC face for who runs the server: one short method per RPC.
+//
+// Methods run on gRPC's threads and answer at once. A call that comes before Serve() is answered
+// UNAVAILABLE.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "aerie/v1/admin.grpc.pb.h"
+#include "common/wiring_report.h"
+#include "server/transport/rpc_observer.h"
+
+namespace aerie {
+
+inline constexpr char kAdminServiceName[] = "aerie.v1.AdminService";
+
+// What is asked. The functions are called on any thread, must not block, and are good until the
+// service's server has been shut down.
+struct AdminBackend {
+  // What the live guard thinks of each source. Empty: the guard is off.
+  std::function<std::vector<WiringReport>()> wiring_reports;
+  RpcObserver* rpc_observer = nullptr;  // may be null
+};
+
+class AdminServiceImpl final : public v1::AdminService::CallbackService {
+ public:
+  // From now on calls are served. Once; any thread.
+  void Serve(AdminBackend backend);
+
+  grpc::ServerUnaryReactor* GetWiringReport(grpc::CallbackServerContext* context,
+                                            const v1::GetWiringReportRequest* request,
+                                            v1::GetWiringReportResponse* response) override;
+
+ private:
+  std::unique_ptr<const AdminBackend> backend_owner_;
+  std::atomic<const AdminBackend*> backend_{nullptr};  // null until Serve()
+};
+
+}  // namespace aerie
