@@ -17,18 +17,13 @@ sys.path.insert(0, str(GRAFANA))
 METRIC = re.compile(r"\b(?:aerie|grpc_server|process)_[a-z0-9_]+\b")
 RECORDED = re.compile(r"\baerie:[a-z0-9_:]+")
 HISTOGRAM_PARTS = ("_bucket", "_sum", "_count")
-# What a server exports that runs the live guard.
-GUARD_METRICS = {
-    "aerie_wiring_guard_info", "aerie_wiring_sources", "aerie_wiring_state", "aerie_wiring_checks_total",
-    "aerie_wiring_alarms_total", "aerie_wiring_place_position", "aerie_hidden_row_rms",
-    "aerie_hidden_row_rms_expected", "aerie_wiring_expected_accept_length",
-}
+
 
 
 def server_metrics():
     """Every name that the server exports, from the one place that knows them."""
     text = (ROOT / "server/metrics/metric_names.h").read_text()
-    return set(re.findall(r'"((?:aerie|grpc_server|process)_[a-z0-9_]+)"', text)) | GUARD_METRICS
+    return set(re.findall(r'"((?:aerie|grpc_server|process)_[a-z0-9_]+)"', text))
 
 
 def recording_rules():

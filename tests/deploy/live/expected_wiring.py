@@ -3,8 +3,8 @@
 from expectation import by, labelled, one
 from expected import REJECT_REASONS, positions
 
-CAPTURES = {"2": (0.05, 2.7, 2.66), "15": (0.31, 6.0, 6.29), "27": (-0.1, 11.0, 23.2)}  # place, size, size recorded
-CHECKS = {"ok": 90, "suspect": 7, "wrong": 0, "unknown": 3}
+CAPTURES = {"0": (0.05, 2.7, 2.66), "1": (0.31, 6.0, 6.29), "2": (-0.1, 11.0, 23.2)}  # place, size, size recorded
+CHECKS = {"fits": 90, "odd": 7, "off": 3}
 ALARMS = {"suspect": 2, "wrong": 0}
 SOURCES = {"unknown": 1, "ok": 4, "suspect": 2, "wrong": 0}
 PROMISED = 1.75
@@ -40,7 +40,8 @@ def wiring(truth, facts):
     guard, instance = ("instance", facts.other_instance), [("instance", facts.instance)]
     return {
         "Worst state": labelled({frozenset({guard, ("state", "suspect")}): 1}),
-        "What the guard may do": labelled({frozenset({guard, ("mode", "alert")}): 1}),
+        "What the guard may do": labelled({frozenset({guard, ("mode", "alert")}): 1,
+                                           frozenset({*instance, ("mode", "off")}): 1}),
         "Wirings that heads want": labelled({frozenset({
             *instance, ("drafter", facts.drafter), ("target", facts.target),
             ("version", facts.drafter_labels["version"]), ("wiring", facts.drafter_labels["wiring"])}): 1}),
