@@ -146,6 +146,18 @@ RPCS = Row("RPCs, refusals and bytes", (
           "not fit the drafter. shape: the call contradicts itself. deadline: too late to serve. lease: the session "
           "was closed for being idle.",
           (Query(rate("aerie_rejected_total", by=("reason",)), "{{reason}}"),)),
+    Panel("Calls", "timeseries", "reqps",
+          "Requests answered, by what they asked for; those on a stream one by one.",
+          (Query(rate("aerie_calls_total", by=("call",)), "{{call}}"),)),
+    Panel("Failed calls", "timeseries", "reqps",
+          "Requests answered with another code than OK, those on a stream too.",
+          (Query(rate("aerie_calls_total", 'grpc_code!="OK"', by=("call", "grpc_code")) + " > 0",
+                 "{{call}}: {{grpc_code}}"),)),
+    Panel("Request log", "timeseries", "suffix: /s",
+          "Records written to the file of --request-log, and records that are missing there, by reason: queue_full, "
+          "the disk is slower than sessions end; write_failed, the server's log says why.",
+          (Query(rate("aerie_request_log_records_total"), "written"),
+           Query(rate("aerie_request_log_dropped_total", by=("reason",)), "dropped: {{reason}}"))),
     Panel("RPC latency p99", "timeseries", "s",
           "From the start of a unary RPC to its end, decoding included. DraftStream lasts as long as its client wants "
           "and is left out.",

@@ -89,6 +89,14 @@ DRAFTS = Row("Drafts", (
     Panel("Levels of drafts", "heatmap", "suffix: levels",
           "Drafts per second by their levels: the most that a target could keep of them.",
           (Query(buckets("aerie_draft_depth_levels"), "{{le}}"),)),
+    Panel("k that was chosen", "heatmap", "suffix: tokens",
+          "Served calls per second of sessions with adaptive k, by the k that it chose; 0 is no draft.",
+          (Query(buckets("aerie_adaptive_k_tokens"), "{{le}}"),)),
+    Panel("Verification by the target", "timeseries", "s",
+          "Time of one verification by the target, as workers report it. Drafts are worth their time as long as they "
+          "take a small part of it.",
+          tuple(Query(quantile(share, "aerie_verify_duration_seconds"), name)
+                for share, name in ((0.99, "p99"), (0.5, "p50")))),
     Panel("Draft latency", "heatmap", "s",
           "Served calls per second by the time from arrival to reply.",
           (Query(buckets(DURATION, 'phase="total"'), "{{le}}"),)),

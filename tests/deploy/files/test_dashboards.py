@@ -20,6 +20,7 @@ NOT_SHOWN = {
     "grpc_server_started_total": "handled RPCs are shown; the two differ by what is running",
     "grpc_server_msg_received_total": "bytes say more; messages of a stream are its calls",
     "grpc_server_msg_sent_total": "see msg_received",
+    "aerie_traceparents_ignored_total": "a matter of whoever sets up tracing, not of operation",
     "process_virtual_memory_bytes": "says nothing of a process that maps its weights",
 }
 # A query over one of these counters means something only as a rate.

@@ -6,6 +6,7 @@ import urllib.request
 
 from server_process import PATIENCE
 
+from expectation import nothing
 from promql_math import bucket_counts, quantile_range
 
 PHASES = ("queue", "extend", "step", "total")
@@ -20,7 +21,7 @@ def scrape(server):
 
 
 def bucket_bounds(page, metric):
-    """[(the label as it is written, its value)] of a histogram, in order: what the server chose, not what it counted."""
+    """[(label as it is written, its value)] of a histogram, in order: what the server chose, not what it counted."""
     labels = set(re.findall(rf'^{metric}_bucket\{{.*\ble="([^"]+)".*\}}', page, flags=re.MULTILINE))
     return sorted(((label, float(label)) for label in labels), key=lambda bound: bound[1])
 
@@ -96,6 +97,19 @@ class Truth:
         means = {phase: sum(seconds) / len(seconds) for phase, seconds in self.phases().items()}
         known = {phase: (mean * (1 - TIMING_SLACK), mean * (1 + TIMING_SLACK)) for phase, mean in means.items()}
         return known | {phase: (0.0, max(rpc.seconds for rpc in self.books.rpcs)) for phase in self.unseen_phases()}
+
+    def exports(self, metric):
+        return re.search(rf"^{metric}(_bucket)?\{{", self.page, flags=re.MULTILINE) is not None
+
+    def if_exported(self, metric, expectation):
+        """Of a metric that only some servers have."""
+        return expectation if self.exports(metric) else nothing("this server has no such metric")
+
+    def calls(self):
+        """{(what was asked for, code): how often}, those on the stream too: one session was opened and drafted for."""
+        names = {"OpenSession": "open_session", "Draft": "draft", "CloseSession": "close_session"}
+        counts = collections.Counter((names[rpc.method], rpc.code) for rpc in self.books.rpcs if rpc.method in names)
+        return counts + collections.Counter({("open_session", "OK"): 1, ("draft", "OK"): 1})
 
     def rpcs_by_method(self):
         return collections.Counter(rpc.method for rpc in self.books.rpcs)
