@@ -1,8 +1,8 @@
 # The Python environment with LibTorch, and the Python package in it. Part of cmake/setup.sh, which sources it: do not
 # source it alone. The rule of that file holds here too: no function leans on the caller's `set -e`.
 
-# BUILD_DIR/venv with the packages of cmake/requirements/PROFILE.txt. Profiles: torch worker tests speculators
-# render.
+# BUILD_DIR/venv with the packages of cmake/requirements/PROFILE.txt. Profiles: torch, worker, tests,
+# speculators, render.
 aerie_python_env() {  # BUILD_DIR PROFILE...
   local build=$1
   shift

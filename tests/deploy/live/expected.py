@@ -76,7 +76,7 @@ def overview(truth, facts):
     }
     by_method = truth.rpcs_by_method()
     rpcs = {
-        "RPCs": by("grpc_method", {method: rate(by_method[method]) for method in METHODS}),
+        "RPCs": by("grpc_method", {method: rate(by_method[method]) for method in truth.methods() | set(METHODS)}),
         "RPC errors": labelled({frozenset({("grpc_method", method), ("grpc_code", code)}): rate(count)
                                 for (method, code), count in truth.rpc_errors().items()}),
         "Refusals by reason": per_reason(truth, books.rejected, REJECT_REASONS),

@@ -17,7 +17,7 @@ from server_process import PATIENCE, wait_until
 
 import deploy_files
 
-SCRAPE_INTERVAL = 0.5  # seconds
+SCRAPE_INTERVAL = 1  # seconds; also its time limit, and that between evaluations of the rules
 
 
 def require_prometheus():
@@ -41,8 +41,8 @@ class Prometheus:
         require_prometheus()
         self.folder = pathlib.Path(folder)
         config = yaml.safe_load((deploy_files.PROMETHEUS / "prometheus.yml").read_text())
-        config["global"] |= {"scrape_interval": f"{SCRAPE_INTERVAL * 1000:.0f}ms", "scrape_timeout": "400ms",
-                             "evaluation_interval": f"{SCRAPE_INTERVAL * 1000:.0f}ms"}
+        config["global"] |= dict.fromkeys(("scrape_interval", "scrape_timeout", "evaluation_interval"),
+                                          f"{SCRAPE_INTERVAL}s")
         config["scrape_configs"][0]["static_configs"] = [{"targets": list(targets)}]
         (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         for path in deploy_files.RULE_FILES:

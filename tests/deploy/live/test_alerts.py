@@ -21,7 +21,7 @@ from prometheus_process import Prometheus
 from replay import Replay
 from wiring_exporter import WiringExporter
 
-WINDOW = "6s"
+WINDOW = "10s"
 SOURCE = 'aerie_wiring_sources{drafter="drafter",target="target",state="%s"}'
 START = "process_start_time_seconds"
 

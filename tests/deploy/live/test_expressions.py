@@ -84,13 +84,20 @@ class Played:
             # Some scrapes of what is final, then some evaluations that saw these.
             self.wait_for(*scraped, after=time.time() + 3 * SCRAPE_INTERVAL)
             self.wait_for(*rules, after=time.time())
-            # Whatever has a time up to this one is in the database: the next of each kind is.
-            self.at = round(time.time(), 3)
-            self.wait_for(*scraped, *rules, after=self.at)
+            self.at = wait_until(lambda: self.sound_moment(scraped, rules), "a moment at which no scrape had failed")
         self.page = scrape(server)
         self.times, guard_times = (prometheus.sample_times(selector, f"{WINDOW}s", self.at) for selector in scraped)
         self.truth = Truth(self.books, self.page, self.factor(self.times, self.at))
         self.facts = self.gather(info, guard_times, started)
+
+    def sound_moment(self, scraped, rules):
+        """A moment up to which everything is in the database: the next of each kind is. None when a scrape had failed
+        just before it, as happens on a machine that is busy: then gauges have no value."""
+        moment = round(time.time(), 3)
+        self.wait_for(*scraped, *rules, after=moment)
+        whole = (self.prometheus.query("sum(up)", moment) == {frozenset(): 2.0}
+                 and all(self.prometheus.query(name, moment) for name in [*scraped, *rules]))
+        return moment if whole else None
 
     def gather(self, info, guard_times, started):
         drafter, build = info.drafters[0], info.build
