@@ -1,14 +1,16 @@
 # The Python environment with LibTorch, and the Python package in it. Part of cmake/setup.sh, which sources it: do not
 # source it alone. The rule of that file holds here too: no function leans on the caller's `set -e`.
 
-# BUILD_DIR/venv with the packages of cmake/requirements/PROFILE.txt. Profiles: torch worker tests speculators; deploy proxy.
+# BUILD_DIR/venv with the packages of cmake/requirements/PROFILE.txt. Profiles: torch, worker, tests, speculators,
+# render; deploy, proxy.
 aerie_python_env() {  # BUILD_DIR PROFILE...
   local build=$1
   shift
   local profile
   for profile in "$@"; do
     [[ -f $AERIE_REQUIREMENTS/$profile.txt ]] || {
-      aerie_die "there is no Python profile '$profile'" "torch, worker, tests, speculators, deploy or proxy" \
+      aerie_die "there is no Python profile '$profile'" \
+        "torch, worker, tests, speculators, render, deploy or proxy" \
         "name one of these"
     }
   done
