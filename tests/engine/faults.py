@@ -137,7 +137,7 @@ def faults(world: World):
 
 def play(world: World, plain: dict[str, Answer], name, begin, end, must_stop) -> Row:
     with Traffic(world.engine, plain, MAX_TOKENS) as traffic:
-        _wait_for_drafts(world, 0)
+        _wait_for_drafts(world, world.drafts())
         before = traffic.answered
         begin()
         if must_stop:
