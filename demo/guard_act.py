@@ -112,5 +112,5 @@ def play(arguments, head: pathlib.Path, recording_folder: pathlib.Path, say) -> 
         else:
             say(f"Another one sends the final norm for boundary 27: not found in {rounds} rounds.", "1;31")
         for line in server.warnings()[-1:]:
-            say(line.split("] ", 2)[-1], "2")
+            say(line[line.index("wiring of client") :], "2")
     return {"guard_of_right_worker": calm, "guard_rounds_to_alarm": alarm}

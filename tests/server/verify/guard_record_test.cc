@@ -56,8 +56,8 @@ TEST(MakeGuardProfileTest, HoldsTheHeadsCapturesAndAllOthersThatNothingContradic
   ASSERT_THAT(profile, IsOk());
   std::vector<Capture> others;
   for (const auto& other : profile->places[0].alternatives) others.push_back(other.capture);
-  EXPECT_THAT(others,
-              ElementsAre(Capture::Boundary(0), Capture::Boundary(1), Capture::Boundary(2)));
+  EXPECT_THAT(others, UnorderedElementsAre(Capture::Boundary(0), Capture::Boundary(1),
+                                           Capture::Boundary(2)));
   EXPECT_EQ(profile->sequences, 3);
   ASSERT_TRUE(profile->expectation.has_value());
   EXPECT_EQ(profile->expectation->accuracy, 0.5);
