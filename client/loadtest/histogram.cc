@@ -83,12 +83,4 @@ absl::Duration Histogram::Quantile(double quantile) const {
   return max();
 }
 
-int64_t Histogram::CountUpTo(absl::Duration limit) const {
-  const int64_t nanoseconds = absl::ToInt64Nanoseconds(limit);
-  if (nanoseconds < 0) return 0;
-  int64_t count = 0;
-  for (size_t i = 0; i < buckets_.size() && i <= IndexOf(nanoseconds); ++i) count += buckets_[i];
-  return count;
-}
-
 }  // namespace aerie::loadtest

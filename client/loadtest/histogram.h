@@ -29,8 +29,6 @@ class Histogram {
   // The smallest bucket end that at least `quantile` (0..1) of the values do not exceed. Zero when
   // empty.
   absl::Duration Quantile(double quantile) const;
-  // How many values do not exceed `limit`, to the precision of a bucket.
-  int64_t CountUpTo(absl::Duration limit) const;
   // By bucket, up to the highest in use: those of an HdrHistogram with 3 digits over nanoseconds.
   const std::vector<int64_t>& buckets() const { return buckets_; }
 

@@ -93,11 +93,11 @@ int RunLoad(int argc, char** argv) {
     to_terminal = to_terminal || *path == "-";
   }
   if (!options.quiet && !to_terminal) std::fputs(ToTable(*report).c_str(), stdout);
-  const bool written =
-      Write("--json", options.json_path, options.json_path.empty() ? "" : ToJson(*report)) &
-      Write("--csv", options.csv_path, ToCsv(*report)) &
-      Write("--hdr", options.hdr_path, report->result.hdr_log) &
-      Write("--html", options.html_path, options.html_path.empty() ? "" : ToHtml(*report));
+  // All of them, whichever cannot be written.
+  bool written = Write("--json", options.json_path, ToJson(*report));
+  written = Write("--csv", options.csv_path, ToCsv(*report)) && written;
+  written = Write("--hdr", options.hdr_path, report->result.hdr_log) && written;
+  written = Write("--html", options.html_path, ToHtml(*report)) && written;
   return written ? Judge(*report).exit_code : 1;
 }
 
@@ -130,14 +130,17 @@ int RunSweepCommand(int argc, char** argv) {
     }
     SweepPoint point = PointOf(*run);
     point.level = level;
-    if (talks) std::fputs(ToRow(point, over).c_str(), stdout), std::fflush(stdout);
+    if (talks) {
+      std::fputs(ToRow(point, over).c_str(), stdout);
+      std::fflush(stdout);
+    }
     return point;
   });
   if (!result.ok()) return Fail(result.status());
   report.result = *std::move(result);
   if (talks) std::fputs(absl::StrCat("\n", ToTable(report)).c_str(), stdout);
-  const bool written = Write("--json", line.options.json_path, ToJson(report)) &
-                       Write("--html", line.options.html_path, ToHtml(report));
+  bool written = Write("--json", line.options.json_path, ToJson(report));
+  written = Write("--html", line.options.html_path, ToHtml(report)) && written;
   if (!written || failed || !report.result.knee.has_value()) return 1;
   return !line.options.slo.empty() && !report.result.best_within_slo.has_value() ? 3 : 0;
 }

@@ -171,7 +171,10 @@ void SessionRun::Measure(const DraftOutcome& outcome, const Verdict& verdict,
     m.round_by_code[absl::StatusCodeToString(outcome.status.code())].Record(from_intended);
   }
   if (!outcome.status.ok()) {
-    if (!is_prompt) ++m.failed_rounds, ++piece.failed_rounds;
+    if (!is_prompt) {
+      ++m.failed_rounds;
+      ++piece.failed_rounds;
+    }
     return;
   }
   const int32_t proposed = outcome.tree.size();
