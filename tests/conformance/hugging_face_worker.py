@@ -52,7 +52,7 @@ def plain_text(model, count, prompt=PROMPT):
     return output[0].tolist()
 
 
-def generate(model, address, count, *, tree, transport, prompt=PROMPT, timeout=2.0):
+def generate(model, address, count, *, tree, transport, prompt=PROMPT, timeout=3.0):
     options = SessionOptions(tree=TreeShape(3, 2, 8)) if tree else SessionOptions()
     with DraftClient(address, transport=transport, timeout=timeout) as client:
         worker = TargetWorker(

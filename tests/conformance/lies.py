@@ -320,15 +320,16 @@ class NoReason(Truth):
         return response
 
 
-class EndsSessionsLate(Truth):
-    """A call that came too late takes its session with it."""
+class EndsSessionsInAHurry(Truth):
+    """A call with little time takes its session with it."""
 
-    def refusal(self, method, request, code, detail):
-        if method == "Draft" and code in (
-            grpc.StatusCode.DEADLINE_EXCEEDED,
-            grpc.StatusCode.CANCELLED,
-        ):
-            self.ask("CloseSession", pb.CloseSessionRequest(session_id=request.session_id))
+    def request(self, method, request, context):
+        if method == "Draft" and context.time_remaining() < 1.0:
+            try:
+                self.ask("CloseSession", pb.CloseSessionRequest(session_id=request.session_id))
+            except grpc.RpcError:
+                pass  # an earlier one took it
+        return request
 
 
 class RefusesUnknownFields(Truth):
@@ -442,7 +443,7 @@ LIES = {
     ForksNothing: ({"S-FORK"}, {"S-OPTIONS"}),
     StartsAtZero: ({"S-START"}, {"S-CONTEXT-LIMIT", "S-OPTIONS"}),
     NoReason: ({"S-CONTEXT-LIMIT"}, {"S-K-ZERO"}),
-    EndsSessionsLate: ({"S-DEADLINE"}, set()),
+    EndsSessionsInAHurry: ({"S-DEADLINE"}, set()),
     RefusesUnknownFields: ({"S-UNKNOWN-FIELDS"}, set()),
     ErrorsEndStreams: ({"S-STREAM"}, set()),
     AnswersTheWrongId: ({"S-STREAM"}, set()),

@@ -18,7 +18,7 @@ from raw_wire import Failed, Stream, Unary
 
 
 class Worker:
-    def __init__(self, address, bug="", stream=False, k=4, timeout=1.0):
+    def __init__(self, address, bug="", stream=False, k=4, timeout=3.0):
         self.bug, self.k, self.timeout = bug, k, timeout
         self._channel = grpc.insecure_channel(
             address, options=[("grpc.use_local_subchannel_pool", 1)]

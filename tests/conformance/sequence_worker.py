@@ -31,7 +31,7 @@ def generate(
     on_loss=OnLoss.RESEND,
     keep_rows=256,
     k=4,
-    timeout=1.0,
+    timeout=3.0,
 ):
     """`count` tokens behind the prompt."""
     history = list(fake_target.PROMPT)

@@ -1,4 +1,4 @@
-"""What rows tell by themselves: whether one history has one row, and whose token a state carries."""
+"""What rows tell by themselves: that one history has one row, and whose token a state carries."""
 
 import numpy as np
 import pytest

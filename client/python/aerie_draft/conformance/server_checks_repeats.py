@@ -61,7 +61,7 @@ def seq_behind(probe: Probe) -> None:
 @CHECKS.add("S-DEADLINE")
 def deadline(probe: Probe) -> None:
     line, twin = begun(probe, 20), begun(probe, 20)
-    for timeout in (0.0003, 0.001, 0.003, 0.01):
+    for timeout in (0.0003, 0.001, 0.003, 0.01, 0.3):
         at = line.length
         request = probe.request(
             line.id, at, line.sample.tokens(at, at + 2), line.sample.rows(at, at + 2), probe.k
