@@ -262,6 +262,11 @@ absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, con
   if (wish.verify_cost.has_value() && wish.k > 0) {
     rpc::EncodeVerifyCost(*wish.verify_cost, draft.mutable_verify_cost());
   }
+  // A tenth is left for the way home of a draft that is cut.
+  const absl::Duration limit = 0.9 * (deadline - absl::Now());
+  if (limit > absl::ZeroDuration() && limit < absl::InfiniteDuration()) {
+    rpc::EncodeDuration(limit, draft.mutable_time_limit());
+  }
   AERIE_ASSIGN_OR_RETURN(const auto response, core_->Exchange(std::move(request), metadata_,
                                                               deadline, &outcome->attempts));
   return ReadAnswer(response.draft(), outcome);

@@ -30,8 +30,8 @@ struct AcceptanceRecord {
   // 0 <= accepted <= depth <= proposed.
   void Judge(int32_t proposed, int32_t depth, int32_t accepted);
 
-  // Beside Judge(), of sessions that want the steps one by one. A session may go back as often as it
-  // likes, so the steps past the first kMostSteps are counted and not kept.
+  // Beside Judge(), of sessions that want the steps one by one. A session may go back as often as
+  // it likes, so the steps past the first kMostSteps are counted and not kept.
   static constexpr size_t kMostSteps = 16384;
   void KeepStep(int32_t proposed, int32_t accepted);
 

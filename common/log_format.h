@@ -14,8 +14,8 @@ namespace aerie {
 // Of the innermost LogScope of this thread; never null.
 const LogFields* CurrentLogFields();
 
-// "2026-01-31T12:00:00.123+00:00 info listening on ... session=... trace=...". Control characters of
-// the message come out as \n, \x1b and so on.
+// "2026-01-31T12:00:00.123+00:00 info listening on ... session=... trace=...". Control characters
+// of the message come out as \n, \x1b and so on.
 std::unique_ptr<spdlog::formatter> TextLogFormatter();
 
 // {"time": RFC 3339 in UTC, "level", "message", "drafter", "session", "trace"}; the last three only

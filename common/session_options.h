@@ -58,7 +58,7 @@ struct SessionOptions {
   // Begins with the first fork_length rows of this session, sharing their pages. Empty: fresh.
   std::string fork_of;
   int64_t fork_length = 0;
-  std::string client;  // whose quota and share; empty: the nameless client's
+  std::string client;              // whose quota and share; empty: the nameless client's
   bool acceptance_detail = false;  // the acceptance record lists its steps one by one
   std::string traceparent;  // whose trace the session belongs to (trace_context.h); empty: none's
 

@@ -35,11 +35,25 @@ absl::string_view WiringStateName(WiringState state) {
   AERIE_CHECK(false) << "no such state";
 }
 
+absl::string_view GuardModeName(GuardMode mode) {
+  switch (mode) {
+    case GuardMode::kOff:
+      return "off";
+    case GuardMode::kAlert:
+      return "alert";
+    case GuardMode::kNotServing:
+      return "not-serving";
+  }
+  AERIE_CHECK(false) << "no such mode";
+}
+
+bool IsWorse(WiringState a, WiringState b) { return Badness(a) > Badness(b); }
+
 WiringState WorstWiringState(absl::Span<const WiringReport> reports) {
   if (reports.empty()) return WiringState::kUnknown;
   WiringState worst = WiringState::kOk;
   for (const WiringReport& report : reports) {
-    if (Badness(report.state) > Badness(worst)) worst = report.state;
+    if (IsWorse(report.state, worst)) worst = report.state;
   }
   return worst;
 }

@@ -28,6 +28,16 @@ enum class WiringState {
 // "unknown", "ok", "suspect", "wrong".
 absl::string_view WiringStateName(WiringState state);
 
+// What the guard does about it.
+enum class GuardMode {
+  kOff,
+  kAlert,       // tells: metrics, log, reports
+  kNotServing,  // and health is NOT_SERVING while a source is wrong
+};
+
+// "off", "alert", "not-serving".
+absl::string_view GuardModeName(GuardMode mode);
+
 // One capture of the wiring, as its rows look.
 struct PlaceReport {
   Capture declared;
@@ -95,6 +105,8 @@ struct WiringReport {
   friend bool operator==(const WiringReport&, const WiringReport&) = default;
 };
 
+// Worst is wrong, then suspect, unknown, ok.
+bool IsWorse(WiringState a, WiringState b);
 // The worst state of all: wrong, suspect, unknown, ok; unknown when there is no report.
 WiringState WorstWiringState(absl::Span<const WiringReport> reports);
 

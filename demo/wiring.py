@@ -2,7 +2,8 @@
 
 Started by demo/wiring. The dump is real: torch-saved states of the demo's target. Its tensors are
 the three boundaries that the demo's head was trained on and the final norm, but they are labelled
-as if the first were the embedding. Exit status 1 when the tools do not find that out.
+as if the first were the embedding. At the end a running server meets a worker with the same
+mistake. Exit status 1 when the tools do not find it all out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # Everything is local: an unreachable hub must not cost time.
 
+import guard_act  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from aerie_draft import FINAL_NORM, captures_at, importers  # noqa: E402
@@ -216,8 +218,10 @@ def play(arguments: argparse.Namespace) -> dict:
 
     act(3, "The head's config against the same rows, called by what they are")
     relabel(work / "dumped", dict(zip(DUMP_FILES, DUMPED, strict=True)), work / "relabelled")
+    measured = work / "measured-head"
+    shutil.copytree(arguments.drafter, measured)
     status, result = tools.verify(
-        arguments.drafter, work / "relabelled", "--layer-id-convention", "output-of-layer"
+        measured, work / "relabelled", "--layer-id-convention", "output-of-layer", "--write-wiring"
     )
     say(f"{result['verdict']}: {result['reason']}", "1;32" if status in (0, 5) else "1;31")
     declared = result["declared"] or {}
@@ -235,7 +239,14 @@ def play(arguments: argparse.Namespace) -> dict:
         say(f"embedding, boundary 2, boundary 15: {numbers(wrong)}")
     wrong_fix_rejected = status == 3
 
+    act(5, "The same mistake in a running server")
+    guard = {"guard_of_right_worker": None, "guard_rounds_to_alarm": None}
+    if (measured / "wiring.json").exists():
+        say("The measurement is beside the head, with a profile of the rows: the live guard reads it.")
+        guard = guard_act.play(arguments, measured, work / "relabelled", say)
+
     return {
+        **guard,
         "labels_contradicted": labels_contradicted,
         "config_verified": config_verified,
         "wrong_fix_rejected": wrong_fix_rejected,
@@ -257,9 +268,12 @@ def main() -> int:
     expected = ("labels_contradicted", "config_verified", "wrong_fix_rejected")
     for key in expected:
         say(f"{key.replace('_', ' ')}: {'yes' if findings[key] else 'NO'}", "1")
+    rounds = findings["guard_rounds_to_alarm"]
+    say(f"guard rounds to alarm: {'NO' if rounds is None else rounds}", "1")
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(findings, indent=2) + "\n")
-    return 0 if all(findings[key] for key in expected) else 1
+    guarded = rounds is not None and findings["guard_of_right_worker"] == "ok"
+    return 0 if guarded and all(findings[key] for key in expected) else 1
 
 
 if __name__ == "__main__":

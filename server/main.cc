@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,7 +25,10 @@
 #include "grpcpp/security/credentials.h"
 #include "server/checkpoint/checkpoint.h"
 #include "server/config/flags.h"
+#include "server/config/guard_setup.h"
 #include "server/config/port_file.h"
+#include "server/config/row_watchers.h"
+#include "server/config/serving_gate.h"
 #include "server/config/stop_signal.h"
 #include "server/engine/draft_engine.h"
 #include "server/engine/kv_limits.h"
@@ -49,7 +53,15 @@ constexpr absl::Duration kFlush = absl::Seconds(1);
 // Within what those who probe a container usually allow.
 constexpr absl::Duration kProbePatience = absl::Seconds(3);
 
-absl::StatusOr<std::unique_ptr<DraftModel>> LoadModel(const Options& options) {
+// Between looks at what only time changes: sources that the guard is to forget.
+constexpr absl::Duration kTick = absl::Seconds(10);
+
+struct LoadedDrafter {
+  std::unique_ptr<DraftModel> model;
+  std::string guard_profile;  // of wiring.json; empty: there is none
+};
+
+absl::StatusOr<LoadedDrafter> LoadDrafter(const Options& options) {
   CheckpointOptions checkpoint_options;
   checkpoint_options.name = options.drafter.name;
   checkpoint_options.embedding_key = options.drafter.embedding_key;
@@ -70,7 +82,9 @@ absl::StatusOr<std::unique_ptr<DraftModel>> LoadModel(const Options& options) {
   model_options.threads = options.compute.threads;
   model_options.kv_memory_bytes = options.kv.memory_bytes;
   model_options.kv_page_rows = options.kv.page_rows;
-  return LoadEagle3Model(checkpoint, model_options);
+  AERIE_ASSIGN_OR_RETURN(std::unique_ptr<DraftModel> model,
+                         LoadEagle3Model(checkpoint, model_options));
+  return LoadedDrafter{std::move(model), checkpoint.guard_profile};
 }
 
 std::string ValueOf(const std::vector<Setting>& settings, const std::string& name) {
@@ -136,10 +150,10 @@ class Watchdog {
 };
 
 // DEADLINE_EXCEEDED when calls had to be cut off.
-absl::Status Drain(absl::Duration patience, GrpcServer* server, DraftServiceImpl* service,
-                   DraftEngine* engine) {
+absl::Status Drain(absl::Duration patience, ServingGate* gate, GrpcServer* server,
+                   DraftServiceImpl* service, DraftEngine* engine) {
   const absl::Time deadline = absl::Now() + patience;
-  server->SetServing(false);
+  gate->SetReady(false);
   service->DrainStreams();
   const bool finished = engine->Drain(deadline) && service->AwaitStreams(deadline);
   // What is still open now has no end of its own, such as a watch on health, or is past the
@@ -183,16 +197,23 @@ absl::Status Serve(Options options, StopSignal* stop) {
   AERIE_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcServer> admin,
                          StartAdmin(options, &admin_service));
 
-  AERIE_ASSIGN_OR_RETURN(std::unique_ptr<DraftModel> model, LoadModel(options));
-  const DrafterSpec spec = model->spec();
-  const KvStore kv_store = model->kv_store();
+  AERIE_ASSIGN_OR_RETURN(LoadedDrafter drafter, LoadDrafter(options));
+  const DrafterSpec spec = drafter.model->spec();
+  const KvStore kv_store = drafter.model->kv_store();
   AERIE_RETURN_IF_ERROR(CheckKvFits(options.engine, kv_store));
   options.LimitRowsToMessage(spec.wiring.size() * int64_t{spec.target_hidden_size});
   SetLogDrafter(spec.name);
   LogSettings("server", options.settings);
   LogSettings("drafter", spec.settings);
+  AERIE_ASSIGN_OR_RETURN(std::optional<GuardProfile> profile,
+                         LoadGuardProfile(options.wiring_guard, drafter.guard_profile, spec.wiring,
+                                          spec.target_hidden_size));
+  AERIE_LOG(info, "{}", DescribeGuard(options.wiring_guard, profile));
+  const GuardInfo guard_info{options.wiring_guard, profile.has_value()};
 
-  PrometheusObserver observer(MetricsOf(spec, kv_store, options));
+  PrometheusOptions metrics = MetricsOf(spec, kv_store, options);
+  metrics.wiring = WiringFactsOf(options.wiring_guard, spec.wiring, profile);
+  PrometheusObserver observer(metrics);
   std::unique_ptr<Exporter> exporter;
   if (options.metrics.enabled()) {
     AERIE_ASSIGN_OR_RETURN(exporter, StartExporter(options.metrics.listen, observer.metrics()));
@@ -209,14 +230,24 @@ absl::Status Serve(Options options, StopSignal* stop) {
   }
   RoundObserverList all_observers(std::move(observers));
 
-  DraftEngine engine(options.engine, std::move(model), &all_observers);
-  service.Serve({.engine = &engine,
-                 .info = BuildServerInfo(
-                     spec, kv_store, options.engine, options.grpc.max_message_bytes,
-                     {kVersion, kRevision, kCompiler, LibTorchVersion()}, options.settings),
-                 .round_observer = &all_observers,
-                 .rpc_observer = &observer});
-  server->SetServing(true);
+  ServingGate gate([&server](bool serving) { server->SetServing(serving); });
+  AERIE_ASSIGN_OR_RETURN(const std::unique_ptr<RowWatchers> watchers,
+                         RowWatchers::Start(options, spec, std::move(profile), &observer, &gate));
+  DraftEngine engine(options.engine, std::move(drafter.model), &all_observers,
+                     watchers->row_observer());
+  ServiceBackend backend{
+      .engine = &engine,
+      .info = BuildServerInfo(spec, kv_store, options.engine, options.grpc.max_message_bytes,
+                              {kVersion, kRevision, kCompiler, LibTorchVersion()}, options.settings,
+                              guard_info),
+      .round_observer = &all_observers,
+      .rpc_observer = &observer};
+  watchers->AddTo(&backend);
+  service.Serve(std::move(backend));
+  AdminBackend admin_backend{.rpc_observer = &observer};
+  watchers->AddTo(&admin_backend);
+  admin_service.Serve(std::move(admin_backend));
+  gate.SetReady(true);
   absl::Status written;
   if (!options.process.port_file.empty()) {
     written = WritePortFile(options.process.port_file,
@@ -226,11 +257,11 @@ absl::Status Serve(Options options, StopSignal* stop) {
   }
   if (written.ok()) {
     AERIE_LOG(info, "ready: drafter {} version {}", spec.name, spec.version);
-    stop->Wait();
+    while (!stop->WaitFor(kTick)) watchers->Tick(absl::Now());
   }
   const Watchdog watchdog(options.process.drain_timeout);
   const absl::Status drained =
-      Drain(options.process.drain_timeout, server.get(), &service, &engine);
+      Drain(options.process.drain_timeout, &gate, server.get(), &service, &engine);
   // Last, so that a drain can be watched; before what its calls ask goes away.
   if (admin != nullptr) admin->Shutdown(absl::Now());
   return written.ok() ? drained : written;

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/loadtest/recorded_workload.h"
+#include "common/safetensors/safetensors.h"
 #include "common/status_macros.h"
-#include "server/checkpoint/safetensors.h"
 
 namespace aerie::loadtest {
 namespace {

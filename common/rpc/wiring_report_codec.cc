@@ -47,6 +47,18 @@ v1::WiringState EncodeWiringState(WiringState state) {
   AERIE_CHECK(false) << "no such state";
 }
 
+v1::WiringGuardMode EncodeGuardMode(GuardMode mode) {
+  switch (mode) {
+    case GuardMode::kOff:
+      return v1::WIRING_GUARD_MODE_OFF;
+    case GuardMode::kAlert:
+      return v1::WIRING_GUARD_MODE_ALERT;
+    case GuardMode::kNotServing:
+      return v1::WIRING_GUARD_MODE_NOT_SERVING;
+  }
+  AERIE_CHECK(false) << "no such mode";
+}
+
 void EncodeWiringReport(const WiringReport& report, v1::WiringReport* out) {
   out->set_client(report.client);
   out->set_target(report.target);

@@ -8,6 +8,7 @@
 namespace aerie::rpc {
 
 v1::WiringState EncodeWiringState(WiringState state);
+v1::WiringGuardMode EncodeGuardMode(GuardMode mode);
 void EncodeWiringReport(const WiringReport& report, v1::WiringReport* out);
 v1::GetWiringReportResponse EncodeWiringReports(absl::Span<const WiringReport> reports,
                                                 WiringState worst);

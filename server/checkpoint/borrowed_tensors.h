@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "common/safetensors/safetensors.h"
 #include "server/checkpoint/complaints.h"
-#include "server/checkpoint/safetensors.h"
 #include "server/checkpoint/target_config.h"
 #include "server/checkpoint/weights_folder.h"
 

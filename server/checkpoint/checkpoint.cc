@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/safetensors/mapped_file.h"
 #include "common/status_macros.h"
 #include "server/checkpoint/borrowed_tensors.h"
 #include "server/checkpoint/head_tensors.h"
-#include "server/checkpoint/mapped_file.h"
 #include "server/checkpoint/vocabulary_map.h"
 #include "server/checkpoint/weights_folder.h"
 #include "server/checkpoint/wiring_file.h"
@@ -19,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxConfigBytes = 4'000'000;
+// With the guard's profile: a few hundred kilobytes, more with many captures.
+constexpr size_t kMaxWiringBytes = 16'000'000;
 
 absl::StatusOr<std::string> ReadConfig(const std::string& folder) {
   return ReadSmallFile(fs::path(folder) / "config.json", kMaxConfigBytes);
@@ -90,8 +92,12 @@ class Reader {
     const fs::path path = fs::path(drafter_folder_) / kWiringFile;
     std::error_code ignored;
     if (options_.ignore_wiring_file || !fs::exists(path, ignored)) return std::nullopt;
-    AERIE_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMaxConfigBytes));
-    return ReadMeasuredWiring(text, Digest(), complaints_);
+    AERIE_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMaxWiringBytes));
+    std::optional<WiringMeasurement> measurement =
+        ReadWiringMeasurement(text, Digest(), complaints_);
+    if (!measurement.has_value()) return std::nullopt;
+    checkpoint_.guard_profile = std::move(measurement->guard);
+    return MeasuredWiringOf(*measurement);
   }
 
   // The target's weights, opened once something of them is wanted.

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/safetensors/safetensors.h"
 #include "server/checkpoint/head_config.h"
 #include "server/checkpoint/head_tensors.h"
-#include "server/checkpoint/safetensors.h"
 
 namespace aerie {
 
@@ -47,6 +47,9 @@ struct Checkpoint {
   std::string embedding_source;
   // Target id of each draft id, strictly increasing; size draft_vocab_size.
   std::vector<int32_t> draft_to_target;
+
+  // The live guard's profile as wiring.json holds it, a JSON object; empty: there is none.
+  std::string guard_profile;
 
   // What is odd but does not stop the load; each in three parts, as errors are.
   std::vector<std::string> warnings;

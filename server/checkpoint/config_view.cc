@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "server/checkpoint/json_check.h"
+#include "common/safetensors/json_check.h"
 
 namespace aerie {
 namespace {

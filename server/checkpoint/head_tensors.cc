@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "common/safetensors/json_check.h"
 #include "server/checkpoint/head_tensor_table.h"
-#include "server/checkpoint/json_check.h"
 #include "server/checkpoint/tensor_names.h"
 
 namespace aerie {

@@ -13,8 +13,8 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/safetensors/safetensors.h"
 #include "server/checkpoint/complaints.h"
-#include "server/checkpoint/safetensors.h"
 
 namespace aerie {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/safetensors/safetensors.h"
 #include "server/checkpoint/complaints.h"
-#include "server/checkpoint/safetensors.h"
 
 namespace aerie {
 

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/safetensors/json_check.h"
+#include "common/safetensors/mapped_file.h"
 #include "common/status_macros.h"
 #include "server/checkpoint/digest.h"
-#include "server/checkpoint/json_check.h"
-#include "server/checkpoint/mapped_file.h"
 #include "server/checkpoint/shard_index.h"
 
 namespace aerie {

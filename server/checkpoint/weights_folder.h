@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "server/checkpoint/safetensors.h"
+#include "common/safetensors/safetensors.h"
 
 namespace aerie {
 

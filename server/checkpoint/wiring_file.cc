@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "server/checkpoint/json_check.h"
+#include "common/safetensors/json_check.h"
 
 namespace aerie {
 namespace {
@@ -39,6 +39,10 @@ class Reader {
       ReadExpected(*expected, out.expected.emplace());
     }
     ReadFingerprints(json, out);
+    if (const auto guard = json.find("guard"); guard != json.end()) {
+      if (!guard->is_object()) return Fault("has a \"guard\" that is no object");
+      out.guard = guard->dump();
+    }
   }
 
  private:
@@ -188,9 +192,13 @@ std::optional<WiringMeasurement> ReadWiringMeasurement(absl::string_view text,
 std::optional<MeasuredWiring> ReadMeasuredWiring(absl::string_view text,
                                                  const std::string& weights_digest,
                                                  Complaints& complaints) {
-  auto measurement = ReadWiringMeasurement(text, weights_digest, complaints);
+  const auto measurement = ReadWiringMeasurement(text, weights_digest, complaints);
   if (!measurement.has_value()) return std::nullopt;
-  return MeasuredWiring{std::move(measurement->captures), kWiringFile};
+  return MeasuredWiringOf(*measurement);
+}
+
+MeasuredWiring MeasuredWiringOf(const WiringMeasurement& measurement) {
+  return {measurement.captures, kWiringFile};
 }
 
 std::string WiringMeasurementAsJson(const WiringMeasurement& measurement) {
@@ -225,7 +233,13 @@ std::string WiringMeasurementAsJson(const WiringMeasurement& measurement) {
     }
     json["fingerprints"] = std::move(fingerprints);
   }
-  return json.dump(1) + "\n";
+  std::string text = json.dump(1);
+  // In one line: a line for each of its thousands of numbers would help nobody.
+  if (!measurement.guard.empty()) {
+    text.resize(text.rfind("\n}"));
+    absl::StrAppend(&text, ",\n \"guard\": ", measurement.guard, "\n}");
+  }
+  return text + "\n";
 }
 
 absl::Status WriteWiringFile(const std::string& folder, const WiringMeasurement& measurement) {

@@ -5,7 +5,7 @@
 //    "convention": "output-of-layer", "verdict": "verified",
 //    "expected": {"rows": 1524, "sequences": 12, "mean_log_likelihood": -2.5,
 //                 "accuracy": [0.4, 0.3], "acceptance": [0.4, 0.15], "accept_length": 1.55},
-//    "tokens_digest": "fedcba9876543210", "fingerprints": [{...}, {...}]}
+//    "tokens_digest": "fedcba9876543210", "fingerprints": [{...}, {...}], "guard": {...}}
 //
 // What stands behind "captures" may be missing. It speaks of one set of weights: with another
 // digest it is refused, not ignored, since somebody believes the wiring to be settled.
@@ -46,14 +46,20 @@ struct WiringMeasurement {
   std::optional<WiringExpectation> expected;
   std::string tokens_digest;              // of the recording
   std::vector<std::string> fingerprints;  // JSON objects, one for each capture; or empty
+  // The live guard's profile of the target's rows, a JSON object that only server/guard can read;
+  // empty: none was made.
+  std::string guard;
 };
+
+// What of it settles the wiring question.
+MeasuredWiring MeasuredWiringOf(const WiringMeasurement& measurement);
 
 // From the text of the file. nullopt with a complaint when it cannot be used.
 std::optional<MeasuredWiring> ReadMeasuredWiring(absl::string_view text,
                                                  const std::string& weights_digest,
                                                  Complaints& complaints);
 
-// The same with everything else that the file says.
+// The same with everything else that the file says; the guard's profile is not looked into.
 std::optional<WiringMeasurement> ReadWiringMeasurement(absl::string_view text,
                                                        const std::string& weights_digest,
                                                        Complaints& complaints);

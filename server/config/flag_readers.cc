@@ -68,6 +68,13 @@ absl::StatusOr<LayerIdConvention> ReadConvention(const std::string& flag, const 
                     "input-of-layer");
 }
 
+absl::StatusOr<GuardMode> ReadGuardMode(const std::string& flag, const std::string& text) {
+  for (const GuardMode mode : {GuardMode::kOff, GuardMode::kAlert, GuardMode::kNotServing}) {
+    if (GuardModeName(mode) == text) return mode;
+  }
+  return Unreadable(flag, text, "off, alert or not-serving", "alert");
+}
+
 absl::StatusOr<std::string> ReadText(const std::string&, const std::string& text) { return text; }
 
 absl::StatusOr<std::map<std::string, int32_t>> ReadWeights(const std::string& flag,

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/wiring.h"
+#include "common/wiring_report.h"
 
 namespace aerie {
 
@@ -23,6 +24,7 @@ absl::StatusOr<absl::Duration> ReadDuration(const std::string& flag, const std::
 absl::StatusOr<bool> ReadSwitch(const std::string& flag, const std::string& text);
 absl::StatusOr<double> ReadNumber(const std::string& flag, const std::string& text);
 absl::StatusOr<LayerIdConvention> ReadConvention(const std::string& flag, const std::string& text);
+absl::StatusOr<GuardMode> ReadGuardMode(const std::string& flag, const std::string& text);
 absl::StatusOr<std::string> ReadText(const std::string& flag, const std::string& text);
 // NAME=WEIGHT each; no name twice.
 absl::StatusOr<std::map<std::string, int32_t>> ReadWeights(const std::string& flag,

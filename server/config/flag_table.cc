@@ -195,6 +195,24 @@ void AddListenFlags(TableBuilder& table) {
             ReadSwitch, [](Options& o) -> bool& { return o.grpc.reflection; });
 }
 
+void AddWiringFlags(TableBuilder& table) {
+  table.Group("Wiring");
+  table.Add("wiring-guard", "MODE",
+            "off, alert or not-serving: what is done when rows are not of the captures that the "
+            "drafter was measured with (wiring.json beside it). alert: metrics, log, admin report. "
+            "not-serving: health too.",
+            std::string(GuardModeName(table.defaults().wiring_guard)), ReadGuardMode,
+            [](Options& o) -> GuardMode& { return o.wiring_guard; });
+  table.Text("record", "DIR",
+             "A new or empty folder to write hidden states and tokens of sessions into, for "
+             "aerie-verify; only its owner can read it. Empty: nothing is recorded.",
+             [](Options& o) -> std::string& { return o.record.folder; });
+  table.Add("record-limit", "BYTES", "Bytes of the recording, 1MiB or more; then it stops.", "1GiB",
+            ReadBytes, [](Options& o) -> int64_t& { return o.record.limit_bytes; });
+  table.Int("record-sessions", "Sessions of the recording, 1..10000; then it stops.",
+            [](Options& o) -> int32_t& { return o.record.sessions; });
+}
+
 void AddLogFlags(TableBuilder& table) {
   table.Group("Logs");
   table.Text("log-level", "LEVEL",
@@ -234,6 +252,7 @@ std::vector<Flag> FlagTable() {
   AddClientFlags(table);
   AddKvFlags(table);
   AddListenFlags(table);
+  AddWiringFlags(table);
   AddLogFlags(table);
   AddProcessFlags(table);
   return table.Take();

@@ -1,6 +1,7 @@
 #include "server/config/options.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,8 @@ namespace {
 constexpr int32_t kMostThreads = 1024;
 constexpr int64_t kLeastKvBytes = int64_t{1} << 20;
 constexpr int32_t kMostPageRows = 1024;
+constexpr int64_t kLeastRecordBytes = int64_t{1} << 20;
+constexpr int32_t kMostRecordedSessions = 10'000;
 
 absl::Status Missing(const char* flag, const char* what) {
   return absl::InvalidArgumentError(
@@ -103,6 +106,20 @@ absl::Status AdminOptions::Validate() const {
                    "127.0.0.1:50052 or unix:/run/aerie-admin.sock"));
 }
 
+absl::Status RecordOptions::Validate() const {
+  if (limit_bytes < kLeastRecordBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--record-limit is ", limit_bytes, "; expected ", kLeastRecordBytes,
+        " bytes or more; give the disk space that the recording may take, such as 1GiB"));
+  }
+  if (sessions < 1 || sessions > kMostRecordedSessions) {
+    return absl::InvalidArgumentError(absl::StrCat("--record-sessions is ", sessions,
+                                                   "; expected 1..", kMostRecordedSessions,
+                                                   "; leave it out for the default"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ProcessOptions::Validate() const {
   if (drain_timeout > absl::ZeroDuration() && drain_timeout < absl::InfiniteDuration()) {
     return absl::OkStatus();
@@ -126,20 +143,38 @@ absl::Status Options::Validate() const {
   AERIE_RETURN_IF_ERROR(grpc.Validate());
   AERIE_RETURN_IF_ERROR(metrics.Validate());
   AERIE_RETURN_IF_ERROR(admin.Validate());
+  AERIE_RETURN_IF_ERROR(CheckRecord());
   AERIE_RETURN_IF_ERROR(request_log.Validate());
   AERIE_RETURN_IF_ERROR(CheckRequestLog());
   return process.Validate();
 }
 
-absl::Status Options::CheckSink() const {
-  if (engine.draft_window != 0) return absl::OkStatus();
-  // The default sink is no contradiction; one that somebody asked for is.
+bool Options::IsGiven(const char* flag) const {
   for (const Setting& setting : settings) {
-    if (setting.name != "draft_sink" || setting.source == "default") continue;
+    if (setting.name == flag) return setting.source != "default";
+  }
+  return false;
+}
+
+absl::Status Options::CheckSink() const {
+  // The default sink is no contradiction; one that somebody asked for is.
+  if (engine.draft_window != 0 || !IsGiven("draft_sink")) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--draft-sink is ", engine.draft_sink,
+                   " but --draft-window is 0; expected a window beside which the first rows stay "
+                   "visible; give --draft-window, or leave --draft-sink out"));
+}
+
+absl::Status Options::CheckRecord() const {
+  if (record.enabled()) return record.Validate();
+  for (const auto& [name, flag] : {std::pair{"record_limit", "--record-limit"},
+                                   std::pair{"record_sessions", "--record-sessions"}}) {
+    if (!IsGiven(name)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--draft-sink is ", engine.draft_sink,
-                     " but --draft-window is 0; expected a window beside which the first rows stay "
-                     "visible; give --draft-window, or leave --draft-sink out"));
+        absl::StrCat(flag,
+                     " is given but --record is not; expected a folder to record into; give "
+                     "--record DIR, or leave ",
+                     flag, " out"));
   }
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/setting.h"
 #include "common/wiring.h"
+#include "common/wiring_report.h"
 #include "server/engine/draft_engine.h"
 #include "server/request_log/request_log.h"
 #include "server/transport/grpc_server.h"
@@ -71,6 +72,17 @@ struct AdminOptions {
   absl::Status Validate() const;
 };
 
+// Whether rows of sessions are written to disk. What people asked and what the target made of it
+// can be told from them, so nothing is recorded unless somebody says where.
+struct RecordOptions {
+  std::string folder;                      // empty: nothing is recorded
+  int64_t limit_bytes = int64_t{1} << 30;  // of all files together; >= 1 MiB
+  int32_t sessions = 16;                   // 1..10000
+
+  bool enabled() const { return !folder.empty(); }
+  absl::Status Validate() const;
+};
+
 struct ProcessOptions {
   absl::Duration drain_timeout = absl::Seconds(30);  // > 0; from the stop signal to the hard stop
   std::string log_level = "info";                    // debug, info, warn, error, off
@@ -88,6 +100,8 @@ struct Options {
   GrpcServerOptions grpc;
   MetricsOptions metrics;
   AdminOptions admin;
+  GuardMode wiring_guard = GuardMode::kAlert;
+  RecordOptions record;
   RequestLogOptions request_log;
   ProcessOptions process;
   // Every one of the above in force, by the flag's name with underscores, in the order of --help.
@@ -100,7 +114,10 @@ struct Options {
   void LimitRowsToMessage(int64_t row_width);
 
  private:
+  // Whether somebody asked for `flag`, its name with underscores.
+  bool IsGiven(const char* flag) const;
   absl::Status CheckSink() const;
+  absl::Status CheckRecord() const;
   absl::Status CheckRequestLog() const;
 };
 

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 
 namespace aerie {
 
@@ -18,8 +19,10 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // Returns once the first signal has come.
-  void Wait() { stopped_.WaitForNotification(); }
+  // Returns once the first signal has come, or after `patience`; true when it has come.
+  bool WaitFor(absl::Duration patience) {
+    return stopped_.WaitForNotificationWithTimeout(patience);
+  }
   bool HasCome() const { return stopped_.HasBeenNotified(); }
 
  private:

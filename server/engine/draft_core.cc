@@ -10,10 +10,12 @@
 
 namespace aerie {
 
-DraftCore::DraftCore(const EngineOptions& options, DraftModel* model, RoundObserver* observer)
+DraftCore::DraftCore(const EngineOptions& options, DraftModel* model, RoundObserver* observer,
+                     RowObserver* row_observer)
     : options_(options),
       model_(model),
       observer_(observer),
+      row_observer_(row_observer),
       pages_(model->kv_store(), [model](PageId from, PageId to) { model->CopyPage(from, to); }),
       clients_(options_),
       table_(options.session_lease),
@@ -103,7 +105,7 @@ void DraftCore::SettlePass(absl::Time now) {
     for (size_t i = 0; i < numbers.size(); ++i) {
       const auto place = rounds_.find(numbers[i]);
       DraftRound& round = place->second.round;
-      const absl::Status taken = round.TakeOutput((*outputs_)[i], pass.duration);
+      const absl::Status taken = round.TakeOutput((*outputs_)[i], pass.duration, now);
       if (!taken.ok()) {
         FailRound(place, taken, now);
       } else if (round.complete()) {

@@ -23,6 +23,7 @@
 #include "server/engine/draft_round.h"
 #include "server/engine/kv_pages.h"
 #include "server/engine/round_observer.h"
+#include "server/engine/row_observer.h"
 #include "server/engine/session_table.h"
 #include "server/engine/slot_pool.h"
 
@@ -33,9 +34,10 @@ class DraftCore {
  public:
   using Answer = absl::AnyInvocable<void()>;
 
-  // `options` must be valid and fit the model's store (CheckKvFits); `model` and `observer` must
-  // outlive the core.
-  DraftCore(const EngineOptions& options, DraftModel* model, RoundObserver* observer);
+  // `options` must be valid and fit the model's store (CheckKvFits); `model`, `observer` and
+  // `row_observer`, which may be null, must outlive the core.
+  DraftCore(const EngineOptions& options, DraftModel* model, RoundObserver* observer,
+            RowObserver* row_observer = nullptr);
   // Shutdown() must have been called, if any session was opened.
   ~DraftCore();
 
@@ -58,6 +60,11 @@ class DraftCore {
   // Takes in what the pass gave.
   void SettlePass(absl::Time now);
 
+  // Whether an observer of rows wants some to be scored, which is for when there is nothing else to
+  // do. Then RunTrial() does it: takes as long as a pass of its rows.
+  bool PrepareTrial();
+  void RunTrial(absl::Time now);
+
   // Answers every call that is left with UNAVAILABLE, closes every session.
   void Shutdown(absl::Time now);
 
@@ -74,6 +81,7 @@ class DraftCore {
   struct ActiveRound {
     SessionEntry* entry;                 // nullptr: a stateless call
     std::unique_ptr<Session> stateless;  // its session
+    std::unique_ptr<RowWatch> stateless_watch;
     Client* client;
     DraftRound round;
     absl::Time arrival;
@@ -81,6 +89,9 @@ class DraftCore {
     DraftDone done;
 
     const Session& session() const { return entry != nullptr ? entry->session : *stateless; }
+    RowWatch* watch() const {
+      return entry != nullptr ? entry->watch.get() : stateless_watch.get();
+    }
   };
   using RoundMap = std::map<uint64_t, ActiveRound>;
 
@@ -106,8 +117,10 @@ class DraftCore {
   // A checked call whose answer needs no pass; false: it needs one. `entry` as in TellRound().
   bool AnswerWithoutPass(const DraftCall& call, SessionEntry* entry, Session* session,
                          DraftDone* done, absl::Time now);
+  // Of a stateless call `entry` is null, of others `stateless` and its watch.
   void StartRound(uint64_t arrival_number, SessionEntry* entry, std::unique_ptr<Session> stateless,
-                  Client* client, DraftCall call, DraftDone done);
+                  std::unique_ptr<RowWatch> stateless_watch, Client* client, DraftCall call,
+                  DraftDone done);
   void FinishRound(RoundMap::iterator place, absl::Time now);
   void FailRound(RoundMap::iterator place, const absl::Status& cause, absl::Time now);
   // Takes the round out and goes on with its session.
@@ -122,6 +135,10 @@ class DraftCore {
   // Frees pages of idle sessions until so many are free. False: that cannot be, and none was freed.
   bool MakeRoom(int64_t pages);
 
+  // Empty when the trial cannot be run.
+  std::vector<float> Score(const Trial& trial);
+  // Null when nobody wants to watch.
+  std::unique_ptr<RowWatch> Watch(const WatchedRows& rows, absl::Time now);
   void TellRefusal(const absl::Status& status);
   // `entry`: the session's, of which the call is one; nullptr: of none that is still there.
   void TellRound(SessionEntry* entry, const RoundRecord& record);
@@ -137,6 +154,7 @@ class DraftCore {
   const EngineOptions options_;
   DraftModel* const model_;
   RoundObserver* const observer_;
+  RowObserver* const row_observer_;  // may be null
   KvPages pages_;
   SlotPool slots_;
   ClientBook clients_;
@@ -149,6 +167,7 @@ class DraftCore {
   std::pair<int32_t, int32_t> told_load_ = {0, 0};
   KvUsage told_kv_;
   std::vector<Answer> answers_;
+  std::optional<Trial> trial_;  // the next one
 
   // The pass under way.
   uint64_t passes_ = 0;

@@ -91,7 +91,7 @@ void DraftCore::ServeDraft(SessionEntry* entry, WaitingDraft draft, absl::Time n
     return;
   }
   entry->active = draft.arrival_number;
-  StartRound(draft.arrival_number, entry, nullptr, entry->client, std::move(call),
+  StartRound(draft.arrival_number, entry, nullptr, nullptr, entry->client, std::move(call),
              std::move(draft.done));
 }
 
@@ -123,7 +123,13 @@ void DraftCore::ServeStateless(DraftCall call, DraftDone done, absl::Time now) {
   }
   CountQueued(*client, 1);
   ++stateless_;
-  StartRound(++arrivals_, nullptr, std::move(session), *client, std::move(call), std::move(done));
+  auto watch = Watch({.client = "",
+                      .manifest = std::get<Manifest>(call.sequence),
+                      .first_row = 0,
+                      .stateless = true},
+                     now);
+  StartRound(++arrivals_, nullptr, std::move(session), std::move(watch), *client, std::move(call),
+             std::move(done));
 }
 
 bool DraftCore::AnswerWithoutPass(const DraftCall& call, SessionEntry* entry, Session* session,
@@ -148,6 +154,9 @@ bool DraftCore::AnswerWithoutPass(const DraftCall& call, SessionEntry* entry, Se
   record.unreported = settlement.unreported;
   record.verify_time = call.verify_time;
   TellRound(entry, record);
+  if (entry != nullptr && entry->watch != nullptr && record.judgement.has_value()) {
+    entry->watch->OnJudgement(*record.judgement, now);
+  }
   result.seq = call.seq;
   result.length = session->length();
   result.method = MethodOf(session->options());

@@ -8,16 +8,18 @@
 namespace aerie {
 
 void DraftCore::StartRound(uint64_t arrival_number, SessionEntry* entry,
-                           std::unique_ptr<Session> stateless, Client* client, DraftCall call,
-                           DraftDone done) {
+                           std::unique_ptr<Session> stateless,
+                           std::unique_ptr<RowWatch> stateless_watch, Client* client,
+                           DraftCall call, DraftDone done) {
   Session* session = entry != nullptr ? &entry->session : stateless.get();
+  RowWatch* watch = entry != nullptr ? entry->watch.get() : stateless_watch.get();
   const absl::Time arrival = call.arrival;
   const uint64_t seq = call.seq;
   const RoundTools tools{options_, *model_, pages_, slots_};
-  const auto [place, added] =
-      rounds_.emplace(arrival_number, ActiveRound{entry, std::move(stateless), client,
-                                                  DraftRound(std::move(call), session, tools),
-                                                  arrival, seq, std::move(done)});
+  const auto [place, added] = rounds_.emplace(
+      arrival_number, ActiveRound{entry, std::move(stateless), std::move(stateless_watch), client,
+                                  DraftRound(std::move(call), session, watch, tools), arrival, seq,
+                                  std::move(done)});
   AERIE_CHECK(added);
 }
 
@@ -27,6 +29,9 @@ void DraftCore::FinishRound(RoundMap::iterator place, absl::Time now) {
   DraftResult result = active.round.Finish(now, &record);
   if (active.entry != nullptr && active.seq != 0) active.entry->session.StoreAnswer(result);
   TellRound(active.entry, record);
+  if (active.watch() != nullptr && record.judgement.has_value()) {
+    active.watch()->OnJudgement(*record.judgement, now);
+  }
   answers_.push_back([done = std::move(active.done), result = std::move(result)]() mutable {
     done(std::move(result));
   });

@@ -64,11 +64,16 @@ absl::StatusOr<OpenResult> DraftCore::OpenSession(const Manifest& manifest,
                       pages_.Fork(source.pages(), options.fork_length));
   }
   observer_->OnSessionOpened();
+  entry->watch = Watch({options.client, manifest, session.length()}, now);
   return OpenResult{.session_id = session.id(),
                     .max_k = session.max_k(),
                     .lease = options_.session_lease,
                     .length = session.length(),
                     .top_m = session.options().top_m};
+}
+
+std::unique_ptr<RowWatch> DraftCore::Watch(const WatchedRows& rows, absl::Time now) {
+  return row_observer_ == nullptr ? nullptr : row_observer_->Watch(rows, now);
 }
 
 absl::StatusOr<SessionEntry*> DraftCore::FindForked(const SessionOptions& options) {
@@ -116,6 +121,9 @@ SessionRecord DraftCore::EndSession(SessionEntry* entry, SessionEnd end,
                                     absl::Span<const int32_t> final_tokens, absl::Time now) {
   const SessionRecord record = entry->session.End(end, final_tokens, now);
   pages_.Release(&entry->session.pages());
+  if (entry->watch != nullptr && record.judgement.has_value()) {
+    entry->watch->OnJudgement(*record.judgement, now);
+  }
   Client* client = entry->client;
   table_.Erase(entry);
   clients_.RemoveSession(client);

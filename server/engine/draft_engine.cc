@@ -8,17 +8,19 @@
 #include "common/mutex.h"
 #include "server/engine/draft_core.h"
 #include "server/engine/refusals.h"
+#include "server/engine/row_observer.h"
 
 namespace aerie {
 
 // A mailbox, the thread that empties it, and the core that this thread drives.
 class DraftEngine::Impl {
  public:
-  Impl(EngineOptions options, std::unique_ptr<DraftModel> model, RoundObserver* observer)
+  Impl(EngineOptions options, std::unique_ptr<DraftModel> model, RoundObserver* observer,
+       RowObserver* row_observer)
       : options_(options),
         model_(std::move(model)),
         observer_(observer),
-        core_(options_, model_.get(), observer),
+        core_(options_, model_.get(), observer, row_observer),
         thread_([this] { Run(); }) {}
 
   ~Impl() {
@@ -70,9 +72,10 @@ class DraftEngine::Impl {
     while (true) {
       std::vector<Mail> mail;
       bool stopping = false;
+      const bool idle = !core_.HasWork() && !core_.PrepareTrial();
       {
         MutexLock lock(&mutex_);
-        if (!core_.HasWork()) {
+        if (idle) {
           changed_.WaitUntil(&mutex_, core_.NextExpiry(), [this] { return HasMail(); });
         }
         mail.swap(mailbox_);
@@ -90,6 +93,8 @@ class DraftEngine::Impl {
         Deliver();
         core_.RunPass();
         core_.SettlePass(absl::Now());
+      } else if (core_.PrepareTrial()) {
+        core_.RunTrial(absl::Now());
       }
       Deliver();
     }
@@ -140,8 +145,8 @@ class DraftEngine::Impl {
 };
 
 DraftEngine::DraftEngine(EngineOptions options, std::unique_ptr<DraftModel> model,
-                         RoundObserver* observer)
-    : impl_(std::make_unique<Impl>(options, std::move(model), observer)) {}
+                         RoundObserver* observer, RowObserver* row_observer)
+    : impl_(std::make_unique<Impl>(options, std::move(model), observer, row_observer)) {}
 
 DraftEngine::~DraftEngine() = default;
 

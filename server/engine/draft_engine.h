@@ -19,14 +19,18 @@
 
 namespace aerie {
 
+class RowObserver;
+
 class DraftEngine {
  public:
   using OpenDone = aerie::OpenDone;
   using DraftDone = aerie::DraftDone;
   using CloseDone = aerie::CloseDone;
 
-  // Starts the engine thread. `options` must be valid. `observer` must outlive the engine.
-  DraftEngine(EngineOptions options, std::unique_ptr<DraftModel> model, RoundObserver* observer);
+  // Starts the engine thread. `options` must be valid. `observer` and `row_observer`, which may be
+  // null, must outlive the engine.
+  DraftEngine(EngineOptions options, std::unique_ptr<DraftModel> model, RoundObserver* observer,
+              RowObserver* row_observer = nullptr);
   // Drains with no patience, then joins the thread: calls that are left are answered with
   // UNAVAILABLE.
   ~DraftEngine();

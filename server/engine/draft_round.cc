@@ -15,9 +15,10 @@
 
 namespace aerie {
 
-DraftRound::DraftRound(DraftCall call, Session* session, const RoundTools& tools)
+DraftRound::DraftRound(DraftCall call, Session* session, RowWatch* watch, const RoundTools& tools)
     : call_(std::move(call)),
       session_(session),
+      watch_(watch),
       tools_(tools),
       bytes_(static_cast<int64_t>(call_.rows.bytes().size())) {
   AERIE_CHECK(!call_.tokens.empty());
@@ -120,7 +121,8 @@ StepSequence DraftRound::NextPart(int64_t extend_rows) {
   return part;
 }
 
-absl::Status DraftRound::TakeOutput(const StepOutput& output, absl::Duration pass_time) {
+absl::Status DraftRound::TakeOutput(const StepOutput& output, absl::Duration pass_time,
+                                    absl::Time now) {
   const bool was_draft = part_rows_ == 0;
   (was_draft ? timing_.step : timing_.extend) += pass_time;
   size_t wanted = static_cast<size_t>(draft_rows());
@@ -131,6 +133,7 @@ absl::Status DraftRound::TakeOutput(const StepOutput& output, absl::Duration pas
     tools_.pages.DropUnseen(&session_->pages(), session_->visible(),
                             call_.base_length + extended_ - RollbackRows(tools_.options));
     if (extend_rows_left() > 0) return absl::OkStatus();
+    if (watch_ != nullptr) watch_->OnRows(call_.base_length, call_.tokens, call_.rows, now);
     call_.rows = HiddenRows();
     call_.rows_owner.reset();
     if (growth_ == nullptr) return absl::OkStatus();

@@ -17,6 +17,7 @@
 #include "server/engine/draft_model.h"
 #include "server/engine/kv_pages.h"
 #include "server/engine/round_observer.h"
+#include "server/engine/row_observer.h"
 #include "server/engine/session.h"
 #include "server/engine/slot_pool.h"
 #include "server/engine/tree_growth.h"
@@ -34,9 +35,9 @@ struct RoundTools {
 // Engine thread only.
 class DraftRound {
  public:
-  // `call` has been checked against `session` and brings a row at least. `session` must outlive the
-  // round.
-  DraftRound(DraftCall call, Session* session, const RoundTools& tools);
+  // `call` has been checked against `session` and brings a row at least. `session` and `watch` must
+  // outlive the round; nobody watches: null.
+  DraftRound(DraftCall call, Session* session, RowWatch* watch, const RoundTools& tools);
 
   // Whether it has begun to change something.
   bool begun() const { return begun_; }
@@ -60,7 +61,7 @@ class DraftRound {
   StepSequence NextPart(int64_t extend_rows);
   // The pass with that part went well. INTERNAL or INVALID_ARGUMENT when the model's output is not
   // to be used.
-  absl::Status TakeOutput(const StepOutput& output, absl::Duration pass_time);
+  absl::Status TakeOutput(const StepOutput& output, absl::Duration pass_time, absl::Time now);
 
   // Commits the rows and the proposal. The pages keep the committed rows and none of the guesses.
   DraftResult Finish(absl::Time now, RoundRecord* record);
@@ -79,6 +80,7 @@ class DraftRound {
 
   DraftCall call_;
   Session* const session_;
+  RowWatch* const watch_;
   const RoundTools tools_;
   std::optional<KChoice> choice_;       // of a session with adaptive_k
   std::unique_ptr<TreeGrowth> growth_;  // nullptr: k is 0, or it has not begun

@@ -68,9 +68,10 @@ struct PassRecord {
 // Whose session it was and what it asked for.
 struct SessionFacts {
   std::string id;
-  std::string client;       // empty: it gave no name
-  std::string target_id;    // what the worker calls its target
-  std::string traceparent;  // of the request that it served; empty: none was given, or it was unreadable
+  std::string client;     // empty: it gave no name
+  std::string target_id;  // what the worker calls its target
+  std::string
+      traceparent;  // of the request that it served; empty: none was given, or it was unreadable
   absl::Time opened;
   bool tree = false, sampled = false, adaptive_k = false;
 };

@@ -39,8 +39,8 @@ class Session {
     DType dtype = DType::kF32;
     int64_t row_width = 0;
     std::string target_id = {};
-    SessionOptions options;       // in force
-    VisibleRows visible;          // its start is options.start
+    SessionOptions options;  // in force
+    VisibleRows visible;     // its start is options.start
     absl::Time opened = {};
   };
   explicit Session(Setup setup);

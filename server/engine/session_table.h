@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "server/engine/client_book.h"
 #include "server/engine/draft_call.h"
+#include "server/engine/row_observer.h"
 #include "server/engine/session.h"
 
 namespace aerie {
@@ -39,6 +40,7 @@ struct SessionEntry {
       : session(std::move(setup)), client(client_of) {}
 
   Session session;
+  std::unique_ptr<RowWatch> watch;  // null: nobody watches
   Client* const client;
   std::deque<std::variant<WaitingDraft, WaitingClose>> waiting;
   std::optional<uint64_t> active;  // the arrival number of the draft call that is being served

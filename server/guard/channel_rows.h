@@ -13,4 +13,7 @@ namespace aerie {
 void ReadChannels(const HiddenRows& rows, int64_t row, int64_t first_column,
                   absl::Span<const int32_t> channels, absl::Span<float> out);
 
+// The mean square of `columns` values, at least one, from `first_column` of `row` on.
+double MeanSquare(const HiddenRows& rows, int64_t row, int64_t first_column, int64_t columns);
+
 }  // namespace aerie

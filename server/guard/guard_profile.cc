@@ -25,6 +25,7 @@ std::string FaultOf(const GuardPlace& place, size_t channels) {
     if (!AllFinite(*values)) return "holds a number that is not finite";
   }
   if (!AllPositive(place.scale) || !AllPositive(place.size)) return "has a spread or size of 0";
+  if (!(place.rms > 0.0 && std::isfinite(place.rms))) return "has rows of no size";
   const size_t alternatives = place.alternatives.size();
   for (const GuardAlternative& alternative : place.alternatives) {
     if (alternative.weights.size() != channels) return "lacks a weight for a channel";

@@ -39,6 +39,8 @@ struct GuardPlace {
   Capture capture;  // the declared one
   // Of each channel: median, spread (scaled median deviation, > 0) and mean size (> 0).
   std::vector<float> center, scale, size;
+  // Root mean square of whole rows, > 0. For the eye: it tells no layer from the next.
+  double rms = 0.0;
   std::vector<GuardAlternative> alternatives;
   // [1 + alternatives, alternatives]: where rows of the place (row 0) and of each alternative lie
   // along every direction. An unknown capture is named by the row it is nearest to.

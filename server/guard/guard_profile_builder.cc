@@ -161,6 +161,11 @@ absl::StatusOr<GuardProfile> BuildGuardProfile(const Wiring& declared,
     }
     absl::StatusOr<GuardPlace> place = made.Make();
     if (!place.ok()) return place.status();
+    double square = 0.0;
+    for (const RowPlace& at : selection.rows) {
+      square += MeanSquare(sequences[at.sequence][index], at.row, 0, profile.hidden_size);
+    }
+    place->rms = std::sqrt(square / static_cast<double>(profile.rows));
     profile.places.push_back(*std::move(place));
   }
   if (absl::Status status = profile.Validate(); !status.ok()) return status;

@@ -8,7 +8,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "server/checkpoint/json_check.h"
+#include "absl/strings/str_join.h"
+#include "common/safetensors/json_check.h"
 
 namespace aerie {
 namespace {
@@ -155,6 +156,7 @@ GuardPlace PlaceFromJson(const Json& json, Reader& reader) {
                    .center = reader.Numbers<float>(json, "center"),
                    .scale = reader.Numbers<float>(json, "scale"),
                    .size = reader.Numbers<float>(json, "size"),
+                   .rms = reader.Number(json, "rms"),
                    .landmarks = reader.Numbers<float>(json, "landmarks"),
                    .landmark_sizes = reader.Numbers<float>(json, "landmark_sizes")};
   for (const Json& entry : reader.List(json, "alternatives")) {
@@ -191,6 +193,7 @@ std::string GuardProfileToJson(const GuardProfile& profile) {
                   {"center", Numbers(place.center)},
                   {"scale", Numbers(place.scale)},
                   {"size", Numbers(place.size)},
+                  {"rms", Rounded(place.rms)},
                   {"landmarks", Numbers(place.landmarks)},
                   {"landmark_sizes", Numbers(place.landmark_sizes)},
                   {"alternatives", Json::array()}};
@@ -225,6 +228,24 @@ absl::StatusOr<GuardProfile> GuardProfileFromJson(absl::string_view text) {
   if (!reader.fault().empty()) return NoProfile(reader.fault());
   if (absl::Status status = profile.Validate(); !status.ok()) return status;
   return profile;
+}
+
+absl::StatusOr<GuardProfile> GuardProfileOf(absl::string_view text, const Wiring& wiring,
+                                            int32_t target_hidden_size) {
+  absl::StatusOr<GuardProfile> profile = GuardProfileFromJson(text);
+  if (!profile.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wiring.json beside the head: ", profile.status().message()));
+  }
+  std::vector<Capture> captures;
+  for (const GuardPlace& place : profile->places) captures.push_back(place.capture);
+  if (captures == wiring.captures() && profile->hidden_size == target_hidden_size) return profile;
+  std::vector<std::string> names;
+  for (const Capture& capture : captures) names.push_back(capture.ToString());
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the guard's profile in wiring.json beside the head is of ", absl::StrJoin(names, ", "),
+      " with ", profile->hidden_size, " values each; expected the captures ", wiring.ToString(),
+      " with ", target_hidden_size, "; measure the wiring again with aerie-verify --write-wiring"));
 }
 
 }  // namespace aerie

@@ -53,10 +53,14 @@ void SourceWatch::CountCall(int64_t rows) {
 bool SourceWatch::AddVote(RowVote vote, absl::Time now) {
   ++report_.votes;
   report_.sampled_rows += vote.rows;
-  if (IsOdd(vote, setup_.thresholds)) ++report_.odd_votes;
+  const bool odd = IsOdd(vote, setup_.thresholds);
+  if (odd) ++report_.odd_votes;
   votes_.push_back(std::move(vote));
   if (static_cast<int32_t>(votes_.size()) > setup_.thresholds.votes_kept) DropOne(votes_);
   findings_ = WeighVotes(*setup_.profile, setup_.thresholds, votes_);
+  last_outcome_ = odd                                      ? VoteOutcome::kOdd
+                  : findings_.level == FindingLevel::kNone ? VoteOutcome::kFits
+                                                           : VoteOutcome::kOff;
   Settle(now);
   return true;
 }

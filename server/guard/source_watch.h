@@ -17,6 +17,7 @@
 #include "server/guard/replay.h"
 #include "server/guard/row_sketch.h"
 #include "server/guard/vote_findings.h"
+#include "server/guard/wiring_observer.h"
 
 namespace aerie {
 
@@ -62,6 +63,8 @@ class SourceWatch {
   void NoteReplayAsked() { rounds_at_replay_ = report_.rounds; }
 
   WiringState state() const { return report_.state; }
+  // Of the last vote.
+  VoteOutcome last_outcome() const { return last_outcome_; }
   WiringReport Report() const;
 
  private:
@@ -73,6 +76,7 @@ class SourceWatch {
   const Setup setup_;
   std::deque<RowVote> votes_;
   Findings findings_;
+  VoteOutcome last_outcome_ = VoteOutcome::kFits;
   std::optional<DraftingEvidence> drafting_;
   ReplayEvidence replay_;
   WiringReport report_;  // state, since, verdict and counts

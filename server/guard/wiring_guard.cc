@@ -21,12 +21,13 @@ constexpr size_t kMaxReplays = 4;
 
 }  // namespace
 
-SessionWatch::SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id)
-    : guard_(guard), source_(source), id_(id) {}
+SessionWatch::SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id, absl::Time now)
+    : guard_(guard), source_(source), id_(id), now_(now) {}
 
 SessionWatch::~SessionWatch() {
   StopLooking();
   if (collected_.has_value()) AskForReplay(kLeastReplayRows);
+  guard_.EndSession(source_, now_);
 }
 
 void SessionWatch::OnRows(int64_t base_length, absl::Span<const int32_t> tokens,
@@ -74,7 +75,7 @@ void SessionWatch::StopLooking() {
   if (sketch_ == nullptr) return;
   // Short sessions have their say as well.
   const WiringState before = source_.state();
-  if (sketch_->rows() > 0 && source_.AddRest(*sketch_, id_, now_)) guard_.Publish(source_, before);
+  if (sketch_->rows() > 0 && source_.AddRest(*sketch_, id_, now_)) guard_.Voted(source_, before);
   sketch_.reset();
   std::vector<SessionWatch*>& looked_at = source_.looked_at();
   looked_at.erase(std::find(looked_at.begin(), looked_at.end(), this));
@@ -106,7 +107,7 @@ void SessionWatch::Vote() {
   RowVote vote = sketch_->Take();
   vote.session = id_;
   const WiringState before = source_.state();
-  if (source_.AddVote(std::move(vote), now_)) guard_.Publish(source_, before);
+  if (source_.AddVote(std::move(vote), now_)) guard_.Voted(source_, before);
   if (++votes_ >= kVotesOfATurn) StopLooking();
 }
 
@@ -164,8 +165,10 @@ WiringGuard::WiringGuard(GuardOptions options) : options_(std::move(options)) {
 WiringGuard::~WiringGuard() = default;
 
 std::unique_ptr<SessionWatch> WiringGuard::Watch(const std::string& client,
-                                                 const std::string& target) {
-  std::pair<std::string, std::string> key(client, target);
+                                                 const std::string& target, absl::Time now) {
+  Forget(now);
+  DropForgotten();
+  SourceKey key(client, target);
   if (sources_.size() >= kMaxSources && sources_.count(key) == 0) key = {"(others)", ""};
   std::unique_ptr<SourceWatch>& source = sources_[key];
   if (source == nullptr) {
@@ -176,12 +179,49 @@ std::unique_ptr<SessionWatch> WiringGuard::Watch(const std::string& client,
                            .captures = options_.captures,
                            .thresholds = options_.thresholds,
                            .replay = options_.replay});
-    Publish(*source, source->state());
   }
-  return std::unique_ptr<SessionWatch>(new SessionWatch(*this, *source, ++next_id_));
+  {
+    const MutexLock lock(&mutex_);
+    const auto [place, added] = published_.try_emplace(key);
+    ++place->second.sessions;
+    if (added) {
+      place->second.report = source->Report();
+      TellSummary();
+    }
+  }
+  return std::unique_ptr<SessionWatch>(new SessionWatch(*this, *source, ++next_id_, now));
+}
+
+void WiringGuard::EndSession(const SourceWatch& source, absl::Time last_call) {
+  const MutexLock lock(&mutex_);
+  Published& published = published_.at({source.client(), source.target()});
+  --published.sessions;
+  published.idle_since = last_call;
+}
+
+void WiringGuard::Forget(absl::Time now) {
+  const MutexLock lock(&mutex_);
+  const size_t forgotten = std::erase_if(published_, [&](const auto& source) {
+    const Published& published = source.second;
+    return published.sessions == 0 && published.idle_since + options_.forget_after <= now;
+  });
+  if (forgotten > 0) TellSummary();
+}
+
+void WiringGuard::DropForgotten() {
+  const MutexLock lock(&mutex_);
+  if (published_.size() == sources_.size()) return;
+  std::erase_if(asked_, [this](const auto& asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return published_.count({asked.second->client(), asked.second->target()}) == 0;
+  });
+  std::erase_if(sources_, [this](const auto& source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return published_.count(source.first) == 0;
+  });
 }
 
 std::optional<ReplayRequest> WiringGuard::TakeReplay() {
+  // Of those in whose place another one of the same source was asked for the answer has no use.
+  while (!replays_.empty() && asked_.count(replays_.front().id) == 0) replays_.pop_front();
   if (replays_.empty()) return std::nullopt;
   ReplayRequest request = std::move(replays_.front());
   replays_.pop_front();
@@ -197,20 +237,53 @@ void WiringGuard::OnReplay(const ReplayScores& scores, absl::Time now) {
   if (source.AddReplay(scores, now)) Publish(source, before);
 }
 
+void WiringGuard::Voted(const SourceWatch& source, WiringState before) {
+  if (options_.observer != nullptr) options_.observer->OnVote(source.last_outcome());
+  Publish(source, before);
+}
+
 void WiringGuard::Publish(const SourceWatch& source, WiringState before) {
-  WiringReport report = source.Report();
-  if (options_.on_change && report.state != before) options_.on_change(report);
-  const MutexLock lock(&mutex_);
-  published_[{report.client, report.target}] = std::move(report);
+  const WiringReport report = source.Report();
+  {
+    const MutexLock lock(&mutex_);
+    const auto place = published_.find({report.client, report.target});
+    if (place == published_.end()) return;  // a replay's answer, after it was forgotten
+    place->second.report = report;
+    TellSummary();
+  }
+  if (report.state == before) return;
+  if (options_.observer != nullptr) options_.observer->OnState(report.state);
+  if (options_.on_change) options_.on_change(report, before);
+}
+
+void WiringGuard::TellSummary() {
+  WiringSummary summary;
+  const WiringReport* worst = nullptr;
+  for (const auto& [key, published] : published_) {
+    const WiringReport& report = published.report;
+    ++summary.sources.at(static_cast<size_t>(report.state));
+    if (worst == nullptr || IsWorse(report.state, worst->state)) worst = &report;
+  }
+  if (worst != nullptr) {
+    summary.worst = worst->state;
+    for (const PlaceReport& place : worst->places) summary.positions.push_back(place.position);
+  }
+  if (options_.observer != nullptr) options_.observer->OnSummary(summary);
+  if (summary.worst != std::exchange(told_worst_, summary.worst) && options_.on_worst) {
+    options_.on_worst(summary.worst);
+  }
 }
 
 std::vector<WiringReport> WiringGuard::Reports() const {
   const MutexLock lock(&mutex_);
   std::vector<WiringReport> reports;
-  for (const auto& [source, report] : published_) reports.push_back(report);
+  for (const auto& [source, published] : published_) reports.push_back(published.report);
   return reports;
 }
 
-WiringState WiringGuard::WorstState() const { return WorstWiringState(Reports()); }
+WiringState WiringGuard::WorstState() const {
+  const MutexLock lock(&mutex_);
+  return told_worst_;
+}
 
 }  // namespace aerie

@@ -1,7 +1,7 @@
 // The live guard: do the rows that workers send fit the wiring that was measured?
 //
 //   WiringGuard guard({.profile = ..., .captures = wiring.size()});
-//   auto watch = guard.Watch(client, target);              // with the session
+//   auto watch = guard.Watch(client, target, now);         // with the session
 //   watch->OnRows(base_length, tokens, rows, now);         // of each call, once it is taken
 //   watch->OnJudgement(proposed, accepted, worker, now);   // of each judged proposal
 //   watch.reset();                                         // with the session
@@ -30,6 +30,7 @@
 #include "server/guard/replay.h"
 #include "server/guard/row_sketch.h"
 #include "server/guard/source_watch.h"
+#include "server/guard/wiring_observer.h"
 
 namespace aerie {
 
@@ -39,8 +40,15 @@ struct GuardOptions {
   GuardThresholds thresholds;
   // Whether the owner answers replays; otherwise none are asked for.
   bool replay = false;
-  // Called on the engine thread when a source's state has changed. May be empty.
-  std::function<void(const WiringReport&)> on_change;
+  // A source without a session for so long is forgotten with all that was found: a worker that is
+  // gone must not be held against those that are here.
+  absl::Duration forget_after = absl::Minutes(15);
+  // Called on the engine thread when a source's state has changed, with the one before. May be
+  // empty.
+  std::function<void(const WiringReport&, WiringState)> on_change;
+  // Called when the worst state of all sources has changed, like an observer. May be empty.
+  std::function<void(WiringState)> on_worst;
+  WiringObserver* observer = nullptr;  // may be null; else outlives the guard
 };
 
 class WiringGuard;
@@ -64,7 +72,7 @@ class SessionWatch {
 
  private:
   friend class WiringGuard;
-  SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id);
+  SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id, absl::Time now);
 
   // Whether rows are to be sampled. Sessions that are idle lose their place to others.
   bool LookedAt();
@@ -83,7 +91,7 @@ class SessionWatch {
   std::optional<ReplayRequest> collected_;  // while it collects rows for a replay
   int64_t next_row_ = 0;                    // one past the newest that was seen
   std::vector<int32_t> last_tokens_;        // of the rows before next_row_, at most two
-  absl::Time now_ = absl::InfinitePast();   // of the last call
+  absl::Time now_;                          // of the last call
 };
 
 // Engine thread only, but for what says otherwise.
@@ -94,12 +102,16 @@ class WiringGuard {
 
   // `target` is the manifest's target_id. Past a few hundred sources, further ones are watched
   // together, as client "(others)".
-  std::unique_ptr<SessionWatch> Watch(const std::string& client, const std::string& target);
+  std::unique_ptr<SessionWatch> Watch(const std::string& client, const std::string& target,
+                                      absl::Time now);
 
   // A window of rows to replay, if one is wanted.
   std::optional<ReplayRequest> TakeReplay();
   // The answer; of an unknown id it is dropped.
   void OnReplay(const ReplayScores& scores, absl::Time now);
+
+  // Any thread. Call it now and then: forgets the sources whose time has come.
+  void Forget(absl::Time now);
 
   // Any thread. One for each source, by client and target; counts are those of its last vote.
   std::vector<WiringReport> Reports() const;
@@ -108,16 +120,30 @@ class WiringGuard {
 
  private:
   friend class SessionWatch;
+  using SourceKey = std::pair<std::string, std::string>;  // client, target
+  // What other threads may see of a source. As long as it is here, the source is known.
+  struct Published {
+    WiringReport report;
+    int32_t sessions = 0;   // open ones
+    absl::Time idle_since;  // while there are none
+  };
+
+  void Voted(const SourceWatch& source, WiringState before);
   void Publish(const SourceWatch& source, WiringState before);
+  void EndSession(const SourceWatch& source, absl::Time last_call);
+  // Removes what only this thread has of sources that were forgotten.
+  void DropForgotten();
+  void TellSummary() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const GuardOptions options_;
-  std::map<std::pair<std::string, std::string>, std::unique_ptr<SourceWatch>> sources_;
+  std::map<SourceKey, std::unique_ptr<SourceWatch>> sources_;
   std::deque<ReplayRequest> replays_;
   std::map<int64_t, SourceWatch*> asked_;  // by id of the request
   int64_t next_id_ = 0;
 
   mutable Mutex mutex_;
-  std::map<std::pair<std::string, std::string>, WiringReport> published_ ABSL_GUARDED_BY(mutex_);
+  std::map<SourceKey, Published> published_ ABSL_GUARDED_BY(mutex_);
+  WiringState told_worst_ ABSL_GUARDED_BY(mutex_) = WiringState::kUnknown;
 };
 
 }  // namespace aerie

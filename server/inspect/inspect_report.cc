@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "server/guard/guard_profile_json.h"
 
 namespace aerie {
 namespace {
@@ -33,7 +34,26 @@ Json WiringAsJson(const InspectReport& report) {
   return {{"boundaries", std::move(boundaries)},
           {"layer_ids", report.claim.ids},
           {"convention", report.claim.convention},
-          {"certainty", std::string(WiringCertaintyName(report.claim.certainty))}};
+          {"certainty", std::string(WiringCertaintyName(report.claim.certainty))},
+          {"guard_profile", report.guard.empty() ? Json() : Json(report.guard)}};
+}
+
+// What the guard's profile is, or an error that the server would have with it too.
+void ReadGuard(const Checkpoint& checkpoint, InspectReport& report) {
+  if (checkpoint.guard_profile.empty()) return;
+  const Wiring& wiring = checkpoint.spec.wiring.value;
+  // Without a target it may be unknown what the profile has to fit.
+  const absl::StatusOr<GuardProfile> profile =
+      wiring.size() == 0 ? GuardProfileFromJson(checkpoint.guard_profile)
+                         : GuardProfileOf(checkpoint.guard_profile, wiring,
+                                          checkpoint.spec.target_hidden_size.value);
+  if (!profile.ok()) {
+    report.errors.push_back(std::string(profile.status().message()));
+    return;
+  }
+  report.guard =
+      absl::StrCat("of ", profile->rows, " rows from ", profile->sequences, " sequences, with ",
+                   profile->places[0].alternatives.size(), " other captures to compare with");
 }
 
 // A list under a heading; nothing when it is empty.
@@ -54,6 +74,8 @@ InspectReport MakeReport(const Inspection& inspection) {
   const Complaints& complaints = inspection.complaints;
   report.errors.insert(report.errors.end(), complaints.list().begin(), complaints.list().end());
   report.warnings = complaints.warnings();
+  // Of a head that is refused, the wiring that the profile must fit may be wrong itself.
+  if (report.errors.empty()) ReadGuard(checkpoint, report);
   report.ok = report.errors.empty();
   report.version = checkpoint.version;
   report.tensors = inspection.tensors;
@@ -120,6 +142,9 @@ std::string ReportAsText(const InspectReport& report, double gigabytes_per_secon
         "\n  layer ids ", report.claim.ids.empty() ? "none" : absl::StrJoin(report.claim.ids, ", "),
         ", read as ", report.claim.convention, "\n  this is ",
         absl::StrReplaceAll(std::string(WiringCertaintyName(report.claim.certainty)), {{"-", " "}}),
+        "\n  live guard's profile: ",
+        report.guard.empty() ? std::string("none; aerie-verify --write-wiring makes one")
+                             : report.guard,
         "\n");
   }
   if (!report.tensors.empty()) absl::StrAppend(&text, "\nTensors\n");

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "server/engine/round_observer.h"
+#include "server/guard/wiring_observer.h"
 #include "server/request_log/request_log_observer.h"
 #include "server/transport/rpc_observer.h"
 
@@ -138,6 +139,36 @@ inline constexpr MetricName kDrafterInfo = {"aerie_drafter_info",
 inline constexpr MetricName kBuildInfo = {"aerie_build_info",
                                           "Always 1; its labels say what this build is."};
 
+// The live guard. A source is a client with a target; which ones there are is in the admin
+// service's report, since what a client calls itself must not become a label.
+inline constexpr MetricName kWiringGuardInfo = {
+    "aerie_wiring_guard_info", "Always 1; its label says what the guard does: --wiring-guard."};
+inline constexpr MetricName kWiringSources = {
+    "aerie_wiring_sources", "Sources (a client with a target) by what is thought of their rows."};
+inline constexpr MetricName kWiringState = {"aerie_wiring_state",
+                                            "1 for the worst state of all sources, 0 for the "
+                                            "others. Worst is wrong, then suspect, unknown, "
+                                            "ok."};
+inline constexpr MetricName kWiringChecks = {
+    "aerie_wiring_checks_total",
+    "Groups of sampled rows that were weighed, by what came of them. fits: as declared. odd: like "
+    "no recorded capture, left out. off: something does not fit."};
+inline constexpr MetricName kWiringAlarms = {"aerie_wiring_alarms_total",
+                                             "How often a source came into this state."};
+inline constexpr MetricName kWiringPlacePosition = {
+    "aerie_wiring_place_position",
+    "Where the rows of a source in the worst state lie, by capture: 0 as declared, 1 as another "
+    "capture."};
+inline constexpr MetricName kHiddenRowRms = {
+    "aerie_hidden_row_rms",
+    "Root mean square of incoming rows, by capture, over the recent past; 0 before the first."};
+inline constexpr MetricName kHiddenRowRmsExpected = {
+    "aerie_hidden_row_rms_expected",
+    "The same of the rows that the wiring was measured with. Texts vary by more than layers do."};
+inline constexpr MetricName kWiringExpectedAcceptLength = {
+    "aerie_wiring_expected_accept_length",
+    "Mean accept length, bonus included, on the recording that the wiring was measured with."};
+
 // RPCs, under the names that gRPC dashboards know.
 inline constexpr MetricName kRpcStarted = {"grpc_server_started_total",
                                            "RPCs started on the server."};
@@ -217,6 +248,17 @@ inline constexpr auto kRejectReasons = std::to_array<LabelValue<RejectReason>>({
     {RejectReason::kShape, "shape"},
     {RejectReason::kQuota, "quota"},
     {RejectReason::kKvMemory, "kv_memory"},
+});
+inline constexpr auto kWiringStates = std::to_array<LabelValue<WiringState>>({
+    {WiringState::kUnknown, "unknown"},
+    {WiringState::kOk, "ok"},
+    {WiringState::kSuspect, "suspect"},
+    {WiringState::kWrong, "wrong"},
+});
+inline constexpr auto kVoteOutcomes = std::to_array<LabelValue<VoteOutcome>>({
+    {VoteOutcome::kFits, "fits"},
+    {VoteOutcome::kOdd, "odd"},
+    {VoteOutcome::kOff, "off"},
 });
 inline constexpr auto kRecordLosses = std::to_array<LabelValue<RecordLoss>>({
     {RecordLoss::kQueueFull, "queue_full"},

@@ -4,6 +4,7 @@
 #include "server/metrics/metric_registry.h"
 #include "server/metrics/round_metrics.h"
 #include "server/metrics/rpc_metrics.h"
+#include "server/metrics/wiring_metrics.h"
 
 namespace aerie {
 namespace {
@@ -30,6 +31,9 @@ void AddFacts(MetricRegistry& registry, const PrometheusOptions& options) {
   registry.AddGauge(kDrafterInfo, labels).Set(1);
   registry.AddGauge(kKvPageBytes, CommonLabels(options.labels))
       .Set(static_cast<double>(options.kv_page_bytes));
+  labels = CommonLabels(options.labels);
+  labels.insert({"mode", options.wiring.mode});
+  registry.AddGauge(kWiringGuardInfo, labels).Set(1);
 }
 
 }  // namespace
@@ -44,12 +48,16 @@ class PrometheusObserver::Impl {
         records_lost(registry->AddCounters(kRequestLogDropped, CommonLabels(options.labels)),
                      "reason", kRecordLosses) {
     AddFacts(*registry, options);
+    if (options.wiring.captures > 0) {
+      wiring.emplace(*registry, CommonLabels(options.labels), options.wiring);
+    }
     rounds.OnKvUsage({.pages_total = options.kv_pages});
   }
 
   const std::shared_ptr<MetricRegistry> registry = std::make_shared<MetricRegistry>();
   RoundMetrics rounds;
   RpcMetrics rpcs;
+  std::optional<WiringMetrics> wiring;
   prometheus::Counter& records_written;
   CounterTable<RecordLoss, kRecordLosses.size()> records_lost;
 };
@@ -93,6 +101,14 @@ void PrometheusObserver::OnHandled(const RpcName& name, absl::StatusCode code,
   impl_->rpcs.OnHandled(name, code, duration);
 }
 
+void PrometheusObserver::OnVote(VoteOutcome outcome) { impl_->wiring.value().OnVote(outcome); }
+void PrometheusObserver::OnState(WiringState state) { impl_->wiring.value().OnState(state); }
+void PrometheusObserver::OnSummary(const WiringSummary& summary) {
+  impl_->wiring.value().OnSummary(summary);
+}
+void PrometheusObserver::OnRowSizes(absl::Span<const double> rms) {
+  impl_->wiring.value().OnRowSizes(rms);
+}
 void PrometheusObserver::OnAnswered(CallKind call, RpcType via, absl::StatusCode code) {
   impl_->rpcs.OnAnswered(call, via, code);
 }

@@ -7,9 +7,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "server/engine/round_observer.h"
+#include "server/guard/wiring_observer.h"
 #include "server/request_log/request_log_observer.h"
 #include "server/transport/rpc_observer.h"
 
@@ -41,10 +44,19 @@ struct DrafterFacts {
   int32_t hidden_size = 0;
 };
 
+// What is known of the live guard when the server starts.
+struct WiringFacts {
+  std::string mode = "off";  // --wiring-guard
+  int32_t captures = 0;      // of the wiring; 0: the guard is off, and has no series but its info
+  std::vector<double> expected_rms;  // by capture; empty: there is no profile
+  std::optional<double> expected_accept_length;
+};
+
 struct PrometheusOptions {
   MetricLabels labels;
   BuildFacts build;
   DrafterFacts drafter;
+  WiringFacts wiring;
   int32_t max_k = 16;                  // of the engine, >= 1: how many positions there are
   int32_t max_sessions_per_pass = 64;  // of the engine, >= 1
   int64_t kv_pages = 0;                // of the draft KV store; all are free at the start
@@ -54,7 +66,8 @@ struct PrometheusOptions {
 // Thread rules are those of the interfaces. Never blocks: a scrape shares no lock with a caller.
 class PrometheusObserver final : public RoundObserver,
                                  public RpcObserver,
-                                 public RequestLogObserver {
+                                 public RequestLogObserver,
+                                 public WiringObserver {
  public:
   // Makes every series, all at zero, so that the first event is seen by rate().
   explicit PrometheusObserver(const PrometheusOptions& options);
@@ -85,6 +98,12 @@ class PrometheusObserver final : public RoundObserver,
 
   void OnRecordWritten() override;
   void OnRecordLost(RecordLoss loss) override;
+
+  // Only of a guard that is not off.
+  void OnVote(VoteOutcome outcome) override;
+  void OnState(WiringState state) override;
+  void OnSummary(const WiringSummary& summary) override;
+  void OnRowSizes(absl::Span<const double> rms) override;
 
  private:
   class Impl;

@@ -18,7 +18,8 @@ std::vector<prometheus::Counter*> AddPositions(MetricRegistry::CounterFamily& fa
   return counters;
 }
 
-// What a worker says may be anything; one absurd value would spoil the sum for the life of the process.
+// What a worker says may be anything; one absurd value would spoil the sum for the life of the
+// process.
 constexpr absl::Duration kLongestVerify = absl::Hours(1);
 
 // A clock that was set back must not make a sum shrink.

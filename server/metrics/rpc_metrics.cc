@@ -28,9 +28,8 @@ RpcMetrics::RpcMetrics(MetricRegistry& registry, const prometheus::Labels& commo
   for (const auto& type : kRpcTypes) {
     for (const auto& call : kCallKinds) {
       AERIE_CHECK(IndexOf(call.value, type.value) == answered_.size()) << "a table is out of order";
-      answered_.emplace_back(
-          calls, "grpc_code", kRpcCodes,
-          prometheus::Labels{{"call", call.label}, {"grpc_type", type.label}});
+      answered_.emplace_back(calls, "grpc_code", kRpcCodes,
+                             prometheus::Labels{{"call", call.label}, {"grpc_type", type.label}});
     }
   }
   auto& started = registry.AddCounters(kRpcStarted, {});

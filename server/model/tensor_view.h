@@ -12,7 +12,7 @@
 
 #include "absl/types/span.h"
 #include "common/hidden_rows.h"
-#include "server/checkpoint/safetensors.h"
+#include "common/safetensors/safetensors.h"
 
 namespace aerie {
 

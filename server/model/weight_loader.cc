@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
-#include "server/checkpoint/mapped_file.h"
+#include "common/safetensors/mapped_file.h"
 #include "server/model/tensor_view.h"
 
 namespace aerie {

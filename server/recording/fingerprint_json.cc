@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "server/checkpoint/json_check.h"
+#include "common/safetensors/json_check.h"
 
 namespace aerie {
 namespace {

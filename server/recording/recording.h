@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/hidden_rows.h"
-#include "server/checkpoint/safetensors.h"
+#include "common/safetensors/safetensors.h"
 #include "server/recording/recording_description.h"
 
 namespace aerie {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/checkpoint/json_check.h"
+#include "common/safetensors/json_check.h"
 
 namespace aerie {
 namespace {

@@ -38,8 +38,8 @@ class RecordFile::Sink {
   Sink(const std::string& path, int64_t max_bytes, int32_t max_files)
       : sink_(path, static_cast<size_t>(max_bytes), static_cast<size_t>(max_files - 1),
               /*rotate_on_open=*/false, Handlers()) {
-    sink_.set_formatter(std::make_unique<spdlog::pattern_formatter>(
-        "%v", spdlog::pattern_time_type::local, "\n"));
+    sink_.set_formatter(
+        std::make_unique<spdlog::pattern_formatter>("%v", spdlog::pattern_time_type::local, "\n"));
   }
 
   void Write(const std::string& line) {
@@ -59,8 +59,7 @@ RecordFile::RecordFile(const std::string& path, int64_t max_bytes, int32_t max_f
 RecordFile::~RecordFile() = default;
 
 absl::StatusOr<std::unique_ptr<RecordFile>> RecordFile::Open(const std::string& path,
-                                                             int64_t max_bytes,
-                                                             int32_t max_files) {
+                                                             int64_t max_bytes, int32_t max_files) {
   std::unique_ptr<RecordFile> file(new RecordFile(path, max_bytes, max_files));
   AERIE_RETURN_IF_ERROR(file->OpenSink());
   return file;

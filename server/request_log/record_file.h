@@ -18,15 +18,15 @@ namespace aerie {
 // One thread at a time.
 class RecordFile {
  public:
-  // `max_bytes` of one file, `max_files` of them, the one that is written included; both >= 1. A file
-  // that is made is readable by its owner alone; one that is there is added to and keeps its
+  // `max_bytes` of one file, `max_files` of them, the one that is written included; both >= 1. A
+  // file that is made is readable by its owner alone; one that is there is added to and keeps its
   // permissions. UNAVAILABLE: it cannot be opened.
   static absl::StatusOr<std::unique_ptr<RecordFile>> Open(const std::string& path,
                                                           int64_t max_bytes, int32_t max_files);
   ~RecordFile();
 
-  // Adds `line`, which has no line break, and hands it to the system. UNAVAILABLE: it is lost. After
-  // that the file is tried again once a second.
+  // Adds `line`, which has no line break, and hands it to the system. UNAVAILABLE: it is lost.
+  // After that the file is tried again once a second.
   absl::Status Write(const std::string& line, absl::Time now);
 
  private:

@@ -21,8 +21,8 @@ int64_t BytesOf(const SessionRecord& record) {
   const size_t histograms =
       acceptance.acceptance_histogram.size() + acceptance.depth_histogram.size();
   const size_t steps = acceptance.per_step_accepted.size() + acceptance.per_step_drafted.size();
-  const size_t texts = facts.id.size() + facts.client.size() + facts.target_id.size() +
-                       facts.traceparent.size();
+  const size_t texts =
+      facts.id.size() + facts.client.size() + facts.target_id.size() + facts.traceparent.size();
   return static_cast<int64_t>(sizeof(record) + histograms * sizeof(int64_t) +
                               steps * sizeof(int32_t) + texts);
 }
@@ -31,9 +31,9 @@ int64_t BytesOf(const SessionRecord& record) {
 
 absl::Status RequestLogOptions::Validate() const {
   if (max_bytes < kLeastFileBytes || max_bytes > kMostFileBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--request-log-size is ", max_bytes, "; expected ", kLeastFileBytes, "..", kMostFileBytes,
-        " bytes; give what one file may take, such as 64MiB"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--request-log-size is ", max_bytes, "; expected ", kLeastFileBytes, "..",
+                     kMostFileBytes, " bytes; give what one file may take, such as 64MiB"));
   }
   if (max_files < 1 || max_files > kMostFiles) {
     return absl::InvalidArgumentError(
@@ -49,11 +49,10 @@ absl::StatusOr<std::unique_ptr<RequestLog>> RequestLog::Open(const RequestLogOpt
   absl::StatusOr<std::unique_ptr<RecordFile>> file =
       RecordFile::Open(options.path, options.max_bytes, options.max_files);
   if (!file.ok()) {
-    return absl::UnavailableError(
-        absl::StrCat("the request log \"", options.path, "\" cannot be written: ",
-                     file.status().message(),
-                     "; expected a file in a folder that is there and ours; mend the folder, or "
-                     "give another --request-log"));
+    return absl::UnavailableError(absl::StrCat(
+        "the request log \"", options.path, "\" cannot be written: ", file.status().message(),
+        "; expected a file in a folder that is there and ours; mend the folder, or "
+        "give another --request-log"));
   }
   return std::unique_ptr<RequestLog>(
       new RequestLog(options, *std::move(file), std::move(origin), observer));

@@ -22,10 +22,10 @@
 namespace aerie {
 
 struct RequestLogOptions {
-  std::string path;                        // empty: no request log
-  int64_t max_bytes = int64_t{64} << 20;   // of one file; 1 MiB..1 TiB
-  int32_t max_files = 5;                   // the one that is written included; 1..1000
-  int64_t queue_bytes = int64_t{16} << 20; // of records that wait for the disk; > 0
+  std::string path;                         // empty: no request log
+  int64_t max_bytes = int64_t{64} << 20;    // of one file; 1 MiB..1 TiB
+  int32_t max_files = 5;                    // the one that is written included; 1..1000
+  int64_t queue_bytes = int64_t{16} << 20;  // of records that wait for the disk; > 0
 
   // INVALID_ARGUMENT that names the flag and the value.
   absl::Status Validate() const;

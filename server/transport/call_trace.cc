@@ -37,19 +37,18 @@ LogFields FieldsOf(const std::string& session, const std::string& traceparent) {
 
 void LogAnswer(std::string_view call, const absl::Status& status, const std::string& session,
                const std::string& traceparent) {
-  const std::string name(call);
   if (status.ok()) {
-    AERIE_LOG_ABOUT(debug, FieldsOf(session, traceparent), "{}: OK", name);
+    AERIE_LOG_ABOUT(debug, FieldsOf(session, traceparent), "{}: OK", call);
   } else if (absl::IsInternal(status) || absl::IsUnknown(status)) {
-    AERIE_LOG_ABOUT(warn, FieldsOf(session, traceparent), "{}: {}", name, status.ToString());
+    AERIE_LOG_ABOUT(warn, FieldsOf(session, traceparent), "{}: {}", call, status.ToString());
   } else {
-    AERIE_LOG_ABOUT(debug, FieldsOf(session, traceparent), "{}: {}", name, status.ToString());
+    AERIE_LOG_ABOUT(debug, FieldsOf(session, traceparent), "{}: {}", call, status.ToString());
   }
 }
 
 void LogOpened(const std::string& session, const SessionOptions& options) {
-  AERIE_LOG_ABOUT(debug, FieldsOf(session, options.traceparent),
-                  "session opened for client \"{}\"", options.client);
+  AERIE_LOG_ABOUT(debug, FieldsOf(session, options.traceparent), "session opened for client \"{}\"",
+                  options.client);
 }
 
 }  // namespace aerie

@@ -58,11 +58,27 @@ struct RowShape {
   int64_t width() const { return hidden_size * wiring.size(); }
 };
 
+absl::StatusOr<absl::Duration> DecodeTimeLimit(const google::protobuf::Duration& time_limit) {
+  const absl::Duration limit = rpc::DecodeDuration(time_limit);
+  if (limit > absl::ZeroDuration()) return limit;
+  return WithReason(
+      absl::InvalidArgumentError(absl::StrCat("time_limit is ", absl::FormatDuration(limit),
+                                              "; expected above 0s; leave it out for no limit")),
+      kReasonRequestInvalid);
+}
+
 }  // namespace
 
 absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
-                                             const DrafterSpec& spec) {
+                                             const DrafterSpec& spec, absl::Time arrival,
+                                             absl::Time rpc_deadline) {
   DraftCall call;
+  call.arrival = arrival;
+  call.deadline = rpc_deadline;
+  if (request.has_time_limit()) {
+    AERIE_ASSIGN_OR_RETURN(const absl::Duration limit, DecodeTimeLimit(request.time_limit()));
+    call.deadline = std::min(rpc_deadline, arrival + limit);
+  }
   RowShape shape{spec.wiring, spec.target_hidden_size, spec.vocab_size};
   switch (request.sequence_case()) {
     case v1::DraftRequest::kSessionId:

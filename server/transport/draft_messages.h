@@ -16,14 +16,15 @@
 
 namespace aerie {
 
-// The call's rows point into `request`: keep it until the call is done. Arrival, deadline, cancel
-// and rows_owner are the caller's to fill.
+// The call's rows point into `request`: keep it until the call is done. `deadline` is set by
+// `arrival`, the request's time limit and the RPC's own deadline, whichever is earlier. Cancel and
+// rows_owner are the caller's to fill.
 absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
-                                             const DrafterSpec& spec);
+                                             const DrafterSpec& spec, absl::Time arrival,
+                                             absl::Time rpc_deadline);
 void EncodeDraftResult(const DraftResult& result, v1::DraftResponse* response);
 // The same, and tells `observer` (may be null) what it took.
-void EncodeAndTell(const DraftResult& result, RoundObserver* observer,
-                   v1::DraftResponse* response);
+void EncodeAndTell(const DraftResult& result, RoundObserver* observer, v1::DraftResponse* response);
 
 // What OpenSession asks of the engine.
 struct OpenCall {

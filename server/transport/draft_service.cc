@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "common/check.h"
+#include "common/rpc/wiring_report_codec.h"
 #include "server/transport/call_trace.h"
 #include "server/transport/draft_messages.h"
 #include "server/transport/draft_stream.h"
@@ -27,6 +28,10 @@ grpc::ServerUnaryReactor* DraftServiceImpl::GetServerInfo(grpc::CallbackServerCo
   auto* call = new UnaryCall(backend, *context, {.method = "GetServerInfo"}, *request);
   if (!call->Admit(limits_)) return call;
   *response = backend->info;
+  if (backend->wiring_state) {
+    response->mutable_wiring_guard()->set_worst(rpc::EncodeWiringState(backend->wiring_state()));
+  }
+  if (backend->recording) response->set_recording(backend->recording());
   call->Succeed(*response);
   return call;
 }
@@ -35,8 +40,8 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
                                                         const v1::OpenSessionRequest* request,
                                                         v1::OpenSessionResponse* response) {
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
-  auto* call = new UnaryCall(
-      backend, *context, {.method = "OpenSession", .kind = CallKind::kOpenSession}, *request);
+  auto* call = new UnaryCall(backend, *context,
+                             {.method = "OpenSession", .kind = CallKind::kOpenSession}, *request);
   if (!call->Admit(limits_)) return call;
   absl::StatusOr<OpenCall> open = DecodeOpenRequest(*request);
   if (!open.ok()) {
@@ -70,14 +75,13 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
       backend, *context,
       {.method = "Draft", .kind = CallKind::kDraft, .session = &request->session_id()}, *request);
   if (!call->Admit(limits_)) return call;
-  absl::StatusOr<DraftCall> draft = DecodeDraftRequest(*request, backend->engine->spec());
+  absl::StatusOr<DraftCall> draft =
+      DecodeDraftRequest(*request, backend->engine->spec(), call->arrival(), DeadlineOf(*context));
   if (!draft.ok()) {
     call->Reject(draft.status());
     return call;
   }
   // No rows_owner: gRPC keeps the request until the reply is given.
-  draft->arrival = call->arrival();
-  draft->deadline = DeadlineOf(*context);
   draft->cancel = call->cancel();
   draft->copy_in = absl::Now() - call->arrival();
   backend->engine->Draft(*std::move(draft),

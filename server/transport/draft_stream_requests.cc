@@ -50,17 +50,14 @@ void DraftStream::HandleOpen(const RequestPtr& request) {
 }
 
 void DraftStream::HandleDraft(const RequestPtr& request) {
-  absl::StatusOr<DraftCall> call =
-      DecodeDraftRequest(request->message.draft(), backend_->engine->spec());
+  absl::StatusOr<DraftCall> call = DecodeDraftRequest(
+      request->message.draft(), backend_->engine->spec(), request->arrival, deadline_);
   if (!call.ok()) return Reject(request, call.status());
   call->rows_owner = request;
-  call->arrival = request->arrival;
-  call->deadline = deadline_;
   call->cancel = request->cancel;
   call->copy_in = absl::Now() - request->arrival;
   backend_->engine->Draft(
-      *std::move(call),
-      [self = shared_from_this(), request](absl::StatusOr<DraftResult> result) {
+      *std::move(call), [self = shared_from_this(), request](absl::StatusOr<DraftResult> result) {
         if (!result.ok()) return self->Fail(request, result.status());
         v1::DraftStreamResponse response;
         EncodeAndTell(*result, self->backend_->round_observer, response.mutable_draft());

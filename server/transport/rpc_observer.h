@@ -29,7 +29,8 @@ class RpcObserver {
   virtual void OnMessageReceived(const RpcName& name, int64_t bytes) = 0;
   virtual void OnMessageSent(const RpcName& name, int64_t bytes) = 0;
   virtual void OnHandled(const RpcName& name, absl::StatusCode code, absl::Duration duration) = 0;
-  // A request was answered with `code`; of a stream, whose RPC ends with one code for all of them, each.
+  // A request was answered with `code`; of a stream, whose RPC ends with one code for all of them,
+  // each.
   virtual void OnAnswered(CallKind call, RpcType via, absl::StatusCode code) = 0;
   // A caller's traceparent could not be read.
   virtual void OnTraceIgnored() = 0;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "common/rpc/codec.h"
+#include "common/rpc/wiring_report_codec.h"
 
 namespace aerie {
 namespace {
@@ -18,7 +19,8 @@ constexpr int64_t kTokenBytes = 5;          // a varint of 32 bits
 v1::GetServerInfoResponse BuildServerInfo(const DrafterSpec& spec, const KvStore& kv_store,
                                           const EngineOptions& engine, int64_t max_message_bytes,
                                           const BuildInfo& build,
-                                          const std::vector<Setting>& settings) {
+                                          const std::vector<Setting>& settings,
+                                          const GuardInfo& guard) {
   v1::GetServerInfoResponse info;
   info.set_protocol_version(kProtocolVersion);
   info.mutable_build()->set_version(build.version);
@@ -58,6 +60,8 @@ v1::GetServerInfoResponse BuildServerInfo(const DrafterSpec& spec, const KvStore
   }
   info.add_transports(v1::TRANSPORT_INLINE);
   for (const Setting& setting : settings) rpc::EncodeSetting(setting, info.add_settings());
+  info.mutable_wiring_guard()->set_mode(rpc::EncodeGuardMode(guard.mode));
+  info.mutable_wiring_guard()->set_profile(guard.profile);
   return info;
 }
 

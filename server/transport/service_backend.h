@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "aerie/v1/draft.pb.h"
+#include "common/wiring_report.h"
 #include "server/engine/draft_engine.h"
 #include "server/engine/round_observer.h"
 #include "server/transport/rpc_observer.h"
@@ -17,6 +19,9 @@ struct ServiceBackend {
   v1::GetServerInfoResponse info;           // of GetServerInfo
   RoundObserver* round_observer = nullptr;  // told of malformed calls; may be null
   RpcObserver* rpc_observer = nullptr;      // may be null
+  // What changes of `info` while the server runs. Any thread; must not block.
+  std::function<WiringState()> wiring_state;  // the worst of all sources; empty: the guard is off
+  std::function<bool()> recording;            // empty: nothing is ever recorded
 };
 
 // Limits of what one connection may make the server hold.

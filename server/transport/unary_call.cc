@@ -39,7 +39,8 @@ bool UnaryCall::Admit(const ServiceLimits& limits) {
 }
 
 void UnaryCall::Tell(const absl::Status& status) {
-  LogAnswer(about_.method, status, about_.session == nullptr ? std::string() : *about_.session,
+  static const std::string kNone;
+  LogAnswer(about_.method, status, about_.session == nullptr ? kNone : *about_.session,
             traceparent_);
   if (about_.kind.has_value() && backend_ != nullptr && backend_->rpc_observer != nullptr) {
     backend_->rpc_observer->OnAnswered(*about_.kind, RpcType::kUnary, status.code());

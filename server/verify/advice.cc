@@ -144,7 +144,12 @@ void AdviseOnUndecided(const AdviceFacts& facts, std::vector<std::string>& advic
     advice.push_back(absl::StrFormat(
         "Record about %d more rows, in new sequences and not in longer ones (%d of this length).",
         more, (more * result.sequences + result.rows - 1) / result.rows));
-  } else if (result.sequences < 2 * result.rows) {
+  } else if (AnyLabelLies(result)) {
+    advice.push_back(
+        "Record states of the target itself (python -m aerie_draft.capture), find out with "
+        "aerie-verify match what the tensors of this recording are, correct the claims in its "
+        "recording.json and verify again. More rows would not help.");
+  } else {
     advice.push_back("Record more sequences, of different texts.");
   }
 }

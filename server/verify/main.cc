@@ -14,6 +14,7 @@
 #include "server/model/eagle3_model.h"
 #include "server/recording/match_command.h"
 #include "server/recording/recording.h"
+#include "server/verify/guard_record.h"
 #include "server/verify/html_report.h"
 #include "server/verify/load_captures.h"
 #include "server/verify/progress_bar.h"
@@ -56,6 +57,29 @@ absl::StatusOr<VerifyInput> Prepare(const VerifyFlags& flags, const DeclaredHead
   return input;
 }
 
+void Warn(const absl::Status& status) {
+  std::fprintf(stderr, "aerie-verify: %s\n", std::string(status.message()).c_str());
+}
+
+// What cannot be written because of what was found is said, and is no error.
+absl::Status WriteWiring(const std::string& folder, const VerifyResult& result,
+                         const Recording& recording, const VerifyInput& input) {
+  auto measurement = MeasurementOf(result, recording, input.captures, input.readings);
+  if (!measurement.ok()) {
+    Warn(measurement.status());
+    return absl::OkStatus();
+  }
+  const auto guard = MakeGuardProfile(result, input.captures, input.readings);
+  if (guard.ok()) {
+    measurement->guard = *guard;
+  } else {
+    Warn(absl::Status(guard.status().code(),
+                      absl::StrCat("wiring.json holds no profile for the live guard: ",
+                                   guard.status().message())));
+  }
+  return WriteWiringFile(folder, *measurement);
+}
+
 absl::StatusOr<VerifyResult> Run(const VerifyFlags& flags) {
   AERIE_ASSIGN_OR_RETURN(const Recording recording, LoadRecording(flags.captures));
   AERIE_ASSIGN_OR_RETURN(const DeclaredHead head,
@@ -89,13 +113,7 @@ absl::StatusOr<VerifyResult> Run(const VerifyFlags& flags) {
     AERIE_RETURN_IF_ERROR(WriteText(flags.html, VerifyResultAsHtml(result)));
   }
   if (flags.write_wiring) {
-    const auto measurement = MeasurementOf(result, recording, input.captures, input.readings);
-    if (measurement.ok()) {
-      AERIE_RETURN_IF_ERROR(WriteWiringFile(flags.drafter, *measurement));
-    } else {
-      std::fprintf(stderr, "aerie-verify: %s\n",
-                   std::string(measurement.status().message()).c_str());
-    }
+    AERIE_RETURN_IF_ERROR(WriteWiring(flags.drafter, result, recording, input));
   }
   return result;
 }

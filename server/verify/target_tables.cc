@@ -8,10 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/safetensors/mapped_file.h"
 #include "common/status_macros.h"
 #include "server/checkpoint/borrowed_tensors.h"
 #include "server/checkpoint/config_view.h"
-#include "server/checkpoint/mapped_file.h"
 
 namespace aerie {
 namespace {

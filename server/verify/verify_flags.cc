@@ -84,7 +84,7 @@ absl::StatusOr<VerifyFlags> ParseVerifyFlags(const std::vector<std::string>& arg
   app.add_option("--html", flags.html, "Write a report with plots, one file.")->type_name("FILE");
   app.add_flag("--write-wiring", flags.write_wiring,
                "Write wiring.json beside the head when the declared wiring is verified or as good "
-               "as any.");
+               "as any, with the profile that the server's live guard compares rows with.");
   app.add_flag("!--no-what-if", flags.what_if, "Do not try other settings of the head.");
   app.add_option("--threads", flags.threads, "CPU threads; 0: found.")
       ->check(CLI::Range(0, 1024))

@@ -36,8 +36,9 @@ std::string FingerprintOf(const CaptureSet& captures, int32_t tensor) {
       values, captures.hidden_size, SpreadChannels(captures.hidden_size, kFingerprintChannels)));
 }
 
-// The reading whose candidate is the reference.
-const Reading* ReferenceOf(const VerifyResult& result, const std::vector<Reading>& readings) {
+}  // namespace
+
+const Reading* ReferenceReading(const VerifyResult& result, const std::vector<Reading>& readings) {
   for (size_t i = 0; i < result.declared.size() && i < readings.size(); ++i) {
     if (result.declared[i].candidate >= 0 && result.declared[i].candidate == result.reference) {
       return &readings[i];
@@ -46,13 +47,11 @@ const Reading* ReferenceOf(const VerifyResult& result, const std::vector<Reading
   return nullptr;
 }
 
-}  // namespace
-
 absl::StatusOr<WiringMeasurement> MeasurementOf(const VerifyResult& result,
                                                 const Recording& recording,
                                                 const CaptureSet& captures,
                                                 const std::vector<Reading>& readings) {
-  const Reading* const reading = ReferenceOf(result, readings);
+  const Reading* const reading = ReferenceReading(result, readings);
   const bool settled =
       result.verdict == Verdict::kVerified || result.verdict == Verdict::kEquivalent;
   if (!settled || reading == nullptr) {

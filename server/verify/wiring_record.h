@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,9 +14,12 @@
 
 namespace aerie {
 
-// Of the reading that is the reference. FAILED_PRECONDITION unless the verdict is verified or
-// equivalent: a wiring that somebody else's labels make the best is not written for a server to
-// believe.
+// The reading whose candidate is the reference; null: the reference is nobody's.
+const Reading* ReferenceReading(const VerifyResult& result, const std::vector<Reading>& readings);
+
+// Of the reading that is the reference, without the guard's profile. FAILED_PRECONDITION unless the
+// verdict is verified or equivalent: a wiring that somebody else's labels make the best is not
+// written for a server to believe.
 absl::StatusOr<WiringMeasurement> MeasurementOf(const VerifyResult& result,
                                                 const Recording& recording,
                                                 const CaptureSet& captures,

@@ -3,6 +3,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/error_detail.h"
+#include "common/rpc/codec.h"
 #include "tests/client/session_fixture.h"
 
 namespace aerie {
@@ -34,6 +35,21 @@ TEST_P(DraftSessionTest, DraftsBehindTheRowsItBrought) {
   EXPECT_EQ(outcome.timing.total, absl::Microseconds(70));
   EXPECT_EQ(outcome.accepted, std::nullopt);
   ExpectServerHolds(worker);
+}
+
+TEST_P(DraftSessionTest, TellsTheServerWhenToStopSoThatACutDraftStillArrives) {
+  auto client = MakeClient();
+  auto session = OpenSession(*client);
+  Worker worker;
+  worker.Grow(1);
+  DraftInput input = worker.Call(0, 1);
+  input.deadline = absl::Seconds(20);
+  ASSERT_TRUE(session->Draft(input).status.ok());
+  const v1::DraftRequest request = service_.DraftRequests().back();
+  ASSERT_TRUE(request.has_time_limit());
+  const absl::Duration limit = rpc::DecodeDuration(request.time_limit());
+  EXPECT_GT(limit, absl::ZeroDuration());
+  EXPECT_LE(limit, absl::Seconds(18));
 }
 
 TEST_P(DraftSessionTest, CutsAPromptByTheServersRowLimitAndDraftsBehindTheLastPiece) {

@@ -15,13 +15,16 @@ from server_process import ROOT, ServerProcess
 
 @pytest.fixture(scope="session")
 def pb(tmp_path_factory):
-    """The messages of aerie.v1, with the stub class as `pb.Stub`; generated afresh from the contract."""
+    """The messages of aerie.v1, with the stub class as `pb.Stub`; generated afresh from the contract. Those of the
+    admin service are `pb.admin`, its stub class `pb.AdminStub`."""
     folder = tmp_path_factory.mktemp("stubs")
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT}/proto", f"--python_out={folder}",
-                    f"--grpc_python_out={folder}", "aerie/v1/draft.proto"], check=True)
+                    f"--grpc_python_out={folder}", "aerie/v1/draft.proto", "aerie/v1/admin.proto"], check=True)
     sys.path.insert(0, str(folder))
     messages = importlib.import_module("aerie.v1.draft_pb2")
     messages.Stub = importlib.import_module("aerie.v1.draft_pb2_grpc").DraftServiceStub
+    messages.admin = importlib.import_module("aerie.v1.admin_pb2")
+    messages.AdminStub = importlib.import_module("aerie.v1.admin_pb2_grpc").AdminServiceStub
     return messages
 
 

@@ -29,11 +29,11 @@ def wait_until(condition, what):
 class ServerProcess:
     """A running server; use as a context manager. `flags` come last and so may not repeat those given here."""
 
-    def __init__(self, folder, *flags, dtype="float32"):
+    def __init__(self, folder, *flags, dtype="float32", drafter=DRAFTER):
         self.folder = pathlib.Path(folder)
         port_file = self.folder / "ports.json"
         self.log_path = self.folder / "server.log"
-        command = [BINARY, "--drafter", DRAFTER, "--target", TARGET, "--listen", "127.0.0.1:0",
+        command = [BINARY, "--drafter", drafter, "--target", TARGET, "--listen", "127.0.0.1:0",
                    "--listen", f"unix:{self.folder}/aerie.sock", "--metrics-listen", "127.0.0.1:0",
                    "--port-file", port_file, "--dtype", dtype, "--threads", "1", *flags]
         with open(self.log_path, "wb") as log:

@@ -11,8 +11,8 @@
 
 #include "absl/strings/string_view.h"
 #include "common/check.h"
+#include "common/safetensors/safetensors.h"
 #include "server/checkpoint/head_config.h"
-#include "server/checkpoint/safetensors.h"
 #include "server/checkpoint/wiring_file.h"
 
 namespace {

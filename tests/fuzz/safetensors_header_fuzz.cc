@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "common/check.h"
-#include "server/checkpoint/safetensors.h"
+#include "common/safetensors/safetensors.h"
 
 namespace {
 

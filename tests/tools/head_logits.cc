@@ -25,7 +25,7 @@
 #include "server/inspect/checkpoint_flags.h"
 #include "server/model/eagle3_model.h"
 #include "server/model/eagle3_model_internal.h"
-#include "tests/server/checkpoint/safetensors_writer.h"
+#include "tests/common/safetensors/safetensors_writer.h"
 #include "tests/tools/recorded_rows.h"
 
 namespace aerie {

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/draft_tree.h"
 #include "common/hidden_rows.h"
-#include "server/checkpoint/safetensors.h"
+#include "common/safetensors/safetensors.h"
 
 namespace aerie {
 

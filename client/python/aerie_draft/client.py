@@ -187,7 +187,9 @@ class DraftClient:
         data = rows_as_bytes(rows, manifest, len(token_ids))
         request = codec.draft_message(0, token_ids, data, manifest.dtype, k, None)
         request.manifest.CopyFrom(codec.manifest_message(manifest))
-        response = self._transport.draft(request, self.timeout if timeout is None else timeout)
+        timeout = self.timeout if timeout is None else timeout
+        codec.set_time_limit(request, timeout)
+        response = self._transport.draft(request, timeout)
         return codec.proposal_value(response, None, time.perf_counter() - started, 1)
 
     def _forget_info(self) -> None:

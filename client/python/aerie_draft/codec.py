@@ -30,6 +30,8 @@ from aerie_draft.values import (
 )
 from aerie_draft.wiring import Capture, CaptureKind
 
+_LONGEST_SECONDS = 1e9  # Past it a time limit is none; well inside what Duration can hold.
+
 
 def manifest_message(manifest: Manifest) -> draft_pb2.Manifest:
     message = draft_pb2.Manifest(
@@ -119,6 +121,12 @@ def draft_message(
         message.verify_cost.time.seconds, message.verify_cost.time.nanos = divmod(nanos, 10**9)
         message.verify_cost.draft_tokens = verify_cost.draft_tokens
     return message
+
+
+def set_time_limit(message: draft_pb2.DraftRequest, seconds: float) -> None:
+    """Tells the server when to stop: a tenth is left for the way home of a draft that is cut."""
+    if 0 < seconds < _LONGEST_SECONDS:
+        message.time_limit.FromNanoseconds(max(1, round(0.9e9 * seconds)))
 
 
 def proposal_value(

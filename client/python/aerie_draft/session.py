@@ -121,7 +121,9 @@ class DraftSession:
         tries = 1 + (self._retries if self._transport.sessions_survive_reconnect else 0)
         while True:
             try:
-                response = self._transport.draft(request, deadline.left(), self._metadata)
+                left = deadline.left()
+                codec.set_time_limit(request, left)
+                response = self._transport.draft(request, left, self._metadata)
                 self.length = response.length
                 return response
             except Unavailable as error:

@@ -54,11 +54,11 @@ TEST(AdminFlagsTest, HelpTellsCommandsAndExitCodes) {
 class AdminCommandsTest : public ::testing::Test {
  protected:
   Outcome Ask(Command command, bool json = false) {
-    return Run({.command = command,
-                .address = server_.address(),
-                .admin_address = admin_->addresses().front(),
-                .timeout = absl::Seconds(60),
-                .json = json});
+    return admin::Run({.command = command,
+                       .address = server_.address(),
+                       .admin_address = admin_->addresses().front(),
+                       .timeout = absl::Seconds(60),
+                       .json = json});
   }
   Outcome WiringOf(std::vector<WiringReport> reports) {
     service_.Serve({.wiring_reports = [reports = std::move(reports)] { return reports; }});
@@ -132,7 +132,7 @@ TEST_F(AdminCommandsTest, HealthFollowsTheServer) {
 TEST_F(AdminCommandsTest, NamesAnAddressWhereNobodyIs) {
   const std::string address = admin_->addresses().front();
   admin_.reset();
-  const Outcome outcome = Run({.command = Command::kLogLevel, .admin_address = address});
+  const Outcome outcome = admin::Run({.command = Command::kLogLevel, .admin_address = address});
   EXPECT_EQ(outcome.code, kNotAsked);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr(address), HasSubstr("compare --admin-address")));
 }

@@ -59,6 +59,13 @@ def test_a_session_commits_drafts_and_closes(server, client, manifest):
     assert record.acceptance_rate == 2 / 3
 
 
+def test_every_draft_tells_the_server_when_to_stop(server, client, manifest):
+    session = client.open_session(manifest)
+    session.draft(0, [1], rows(1), k=1, timeout=4.0)
+    limit = server.requests[-1].time_limit.ToNanoseconds() / 1e9
+    assert 0 < limit <= 3.6
+
+
 def test_rows_may_come_as_bytes(server, client):
     session = client.open_session(make_manifest(dtype=DType.FLOAT32))
     session.draft(0, [1, 2], rows(2).astype("<f4").tobytes(), k=0)

@@ -104,5 +104,11 @@ TEST(WiringReportCodecTest, ListsReportsWithTheWorstState) {
   EXPECT_EQ(EncodeWiringState(WiringState::kSuspect), v1::WIRING_STATE_SUSPECT);
 }
 
+TEST(WiringReportCodecTest, NamesEveryMode) {
+  EXPECT_EQ(EncodeGuardMode(GuardMode::kOff), v1::WIRING_GUARD_MODE_OFF);
+  EXPECT_EQ(EncodeGuardMode(GuardMode::kAlert), v1::WIRING_GUARD_MODE_ALERT);
+  EXPECT_EQ(EncodeGuardMode(GuardMode::kNotServing), v1::WIRING_GUARD_MODE_NOT_SERVING);
+}
+
 }  // namespace
 }  // namespace aerie::rpc

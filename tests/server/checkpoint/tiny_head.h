@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "tests/server/checkpoint/safetensors_writer.h"
+#include "tests/common/safetensors/safetensors_writer.h"
 
 namespace aerie {
 

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/server/checkpoint/safetensors_writer.h"
+#include "tests/common/safetensors/safetensors_writer.h"
 #include "tests/server/checkpoint/three_parts.h"
 #include "tests/server/checkpoint/tiny_head.h"
 #include "tests/testing/status_matchers.h"

@@ -3,11 +3,12 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/safetensors/mapped_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/checkpoint/checkpoint.h"
-#include "server/checkpoint/mapped_file.h"
 #include "tests/server/checkpoint/three_parts.h"
 #include "tests/server/checkpoint/tiny_head.h"
 #include "tests/testing/status_matchers.h"
@@ -76,6 +77,11 @@ TEST(WiringFileTest, SettlesAnAmbiguousHead) {
   EXPECT_EQ(checkpoint->spec.wiring.value.ToString(), "[2, 7, 10]");
   EXPECT_EQ(checkpoint->wiring_claim.certainty, WiringCertainty::kCertain);
   EXPECT_THAT(checkpoint->spec.wiring.source, HasSubstr("measured"));
+  EXPECT_EQ(checkpoint->guard_profile, "");
+  const std::string guarded = measured.substr(0, measured.size() - 1) + ",\"guard\":{\"a\":1}}";
+  ASSERT_TRUE(WriteFile(folder.path("head/wiring.json"), guarded));
+  ASSERT_THAT(load(), IsOk());
+  EXPECT_EQ(load()->guard_profile, "{\"a\":1}");
 }
 
 WiringMeasurement FullMeasurement() {
@@ -87,6 +93,7 @@ WiringMeasurement FullMeasurement() {
   measurement.expected = WiringExpectation{1524, 12, -2.526, {0.39, 0.3}, {0.39, 0.15}, 1.54};
   measurement.tokens_digest = "fedc";
   measurement.fingerprints = {R"({"rows":7})", R"({"rows":8})"};
+  measurement.guard = R"({"places":[{"alternatives":[{"capture":{"kind":"final_norm"}}]}]})";
   return measurement;
 }
 
@@ -101,6 +108,7 @@ TEST(WiringFileTest, ReadsBackEverythingThatWasWritten) {
   EXPECT_EQ(read->expected, written.expected);
   EXPECT_EQ(read->tokens_digest, written.tokens_digest);
   EXPECT_EQ(read->fingerprints, written.fingerprints);
+  EXPECT_EQ(read->guard, written.guard);
 }
 
 TEST(WiringFileTest, ReadsFilesThatSayLess) {
@@ -109,6 +117,17 @@ TEST(WiringFileTest, ReadsFilesThatSayLess) {
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->expected, std::nullopt);
   EXPECT_THAT(read->fingerprints, IsEmpty());
+  EXPECT_EQ(read->guard, "");
+}
+
+TEST(WiringFileTest, IsRefusedWhenTheGuardsProfileIsNoObject) {
+  for (const char* guard : {"7", "[]", "\"profile\"", "null"}) {
+    Complaints complaints;
+    const std::string text =
+        absl::StrReplaceAll(kSound, {{"]}", absl::StrCat("],\"guard\":", guard, "}")}});
+    EXPECT_FALSE(ReadWiringMeasurement(text, "0123", complaints).has_value()) << text;
+    EXPECT_THAT(complaints.list(), ElementsAre(SaysWhatWhyAndHow("\"guard\" that is no object")));
+  }
 }
 
 TEST(WiringFileTest, IsRefusedWhenAnExpectationIsOdd) {

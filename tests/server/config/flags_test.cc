@@ -103,6 +103,14 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
                              "unix:/tmp/y",
                              "--reflection",
                              "off",
+                             "--wiring-guard",
+                             "not-serving",
+                             "--record",
+                             "R",
+                             "--record-limit",
+                             "2GiB",
+                             "--record-sessions",
+                             "3",
                              "--drain-timeout",
                              "13s",
                              "--log-level",
@@ -145,6 +153,11 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
   EXPECT_EQ(options.grpc.max_message_bytes, 12 << 20);
   EXPECT_THAT(options.grpc.listen, ElementsAre("127.0.0.1:0", "unix:/tmp/x"));
   EXPECT_FALSE(options.metrics.enabled());
+  EXPECT_EQ(options.admin.listen, "unix:/tmp/y");
+  EXPECT_EQ(options.wiring_guard, GuardMode::kNotServing);
+  EXPECT_EQ(options.record.folder, "R");
+  EXPECT_EQ(options.record.limit_bytes, int64_t{2} << 30);
+  EXPECT_EQ(options.record.sessions, 3);
   EXPECT_FALSE(options.grpc.reflection);
   EXPECT_EQ(options.process.drain_timeout, absl::Seconds(13));
   EXPECT_EQ(options.process.log_level, "warn");
@@ -211,6 +224,8 @@ TEST(FlagsTest, TheDefaultsAreThoseOfTheStructsAndOfTheHelp) {
     // A sink that is asked for needs a window; it has none by default.
     std::vector<std::string> arguments = {"--" + flag.name, flag.default_text};
     if (flag.name == "draft-sink") arguments.insert(arguments.end(), {"--draft-window", "64"});
+    // Likewise the bounds of a recording.
+    if (flag.name.starts_with("record-")) arguments.insert(arguments.end(), {"--record", "r"});
     // Nor has the size of a request log without one.
     if (flag.name.starts_with("request-log-")) {
       arguments.insert(arguments.end(), {"--request-log", "F"});
@@ -373,6 +388,21 @@ INSTANTIATE_TEST_SUITE_P(
          "--client-weight names the client \"a\" twice"},
         {"MetricsListen", {"--metrics-listen", "on"}, "--metrics-listen is \"on\""},
         {"AdminListen", {"--admin-listen", "on"}, "--admin-listen is \"on\""},
+        {"WiringGuardOfAnotherMode",
+         {"--wiring-guard", "on"},
+         "--wiring-guard is \"on\"; expected off, alert or not-serving"},
+        {"TinyRecording",
+         {"--record", "r", "--record-limit", "1023KiB"},
+         "--record-limit is 1047552; expected 1048576"},
+        {"NoRecordedSessions",
+         {"--record", "r", "--record-sessions", "0"},
+         "--record-sessions is 0"},
+        {"RecordLimitWithoutAFolder",
+         {"--record-limit", "1GiB"},
+         "--record-limit is given but --record is not"},
+        {"RecordSessionsWithoutAFolder",
+         {"--record-sessions", "16"},
+         "--record-sessions is given but --record is not"},
         {"AdminListenWithoutPort", {"--admin-listen", "localhost:"}, "--admin-listen is"},
     }),
     [](const auto& test) { return test.param.name; });

@@ -6,8 +6,9 @@
 
 namespace aerie {
 
-CoreDriver::CoreDriver(const EngineOptions& options, FakeDraftModelOptions model_options)
-    : model(std::move(model_options)), core(options, &model, &observer) {}
+CoreDriver::CoreDriver(const EngineOptions& options, FakeDraftModelOptions model_options,
+                       RowObserver* row_observer)
+    : model(std::move(model_options)), core(options, &model, &observer, row_observer) {}
 
 CoreDriver::~CoreDriver() {
   core.Shutdown(now);

@@ -42,7 +42,8 @@ using ReplyPtr = std::shared_ptr<Reply<T>>;
 
 class CoreDriver {
  public:
-  explicit CoreDriver(const EngineOptions& options = {}, FakeDraftModelOptions model_options = {});
+  explicit CoreDriver(const EngineOptions& options = {}, FakeDraftModelOptions model_options = {},
+                      RowObserver* row_observer = nullptr);
   ~CoreDriver();
 
   // Calls that are begun, not driven to their end.

@@ -11,6 +11,7 @@
 #include "common/check.h"
 #include "common/float16.h"
 #include "server/guard/guard_profile_builder.h"
+#include "server/guard/live_guard.h"
 #include "server/guard/wiring_guard.h"
 
 namespace aerie {
@@ -57,7 +58,7 @@ void BM_Round(benchmark::State& state) {
   const auto hidden = static_cast<int32_t>(state.range(0));
   const int64_t rows = state.range(1);
   WiringGuard guard({.profile = MakeProfile(hidden), .captures = 3});
-  const auto watch = guard.Watch("client", "target");
+  const auto watch = guard.Watch("client", "target", absl::UnixEpoch());
   const std::string bytes = RandomRows(rows, 3 * hidden, 5);
   const HiddenRows view = View(bytes, rows, 3 * hidden);
   std::vector<int32_t> tokens(static_cast<size_t>(rows));
@@ -69,6 +70,38 @@ void BM_Round(benchmark::State& state) {
   }
 }
 BENCHMARK(BM_Round)->ArgsProduct({{576, 7168}, {1, 4, 64, 512}})->Unit(benchmark::kMicrosecond);
+
+// All that a call pays in a server: behind the engine's observer, with a judgement.
+void BM_LiveRound(benchmark::State& state) {
+  const auto hidden = static_cast<int32_t>(state.range(0));
+  const int64_t rows = state.range(1);
+  LiveGuard guard({.profile = MakeProfile(hidden), .captures = 3});
+  Manifest manifest;
+  manifest.target_id = "target";
+  const std::string client = "client";
+  const auto watch = guard.Watch({.client = client, .manifest = manifest}, absl::UnixEpoch());
+  const std::string bytes = RandomRows(rows, 3 * hidden, 5);
+  const HiddenRows view = View(bytes, rows, 3 * hidden);
+  std::vector<int32_t> tokens(static_cast<size_t>(rows));
+  int64_t length = 100;
+  for (auto _ : state) {
+    for (int32_t& token : tokens) token = static_cast<int32_t>(length * 7919 % 211);
+    watch->OnRows(length, tokens, view, absl::UnixEpoch());
+    watch->OnJudgement({.proposed = 3, .depth = 3, .accepted = 1}, absl::UnixEpoch());
+    length += rows;
+  }
+}
+BENCHMARK(BM_LiveRound)->ArgsProduct({{576, 7168}, {1, 4}})->Unit(benchmark::kMicrosecond);
+
+// What a session, or a stateless call, pays beside its rows.
+void BM_LiveSession(benchmark::State& state) {
+  LiveGuard guard({.profile = MakeProfile(576), .captures = 3});
+  Manifest manifest;
+  manifest.target_id = "target";
+  const std::string client = "client";
+  for (auto _ : state) guard.Watch({.client = client, .manifest = manifest}, absl::UnixEpoch());
+}
+BENCHMARK(BM_LiveSession)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace aerie

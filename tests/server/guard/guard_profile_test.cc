@@ -134,6 +134,7 @@ TEST(GuardProfileJsonTest, ComesBackAsItWasButForRounding) {
   for (size_t i = 0; i < 3; ++i) {
     const GuardPlace &a = read->places[i], &b = profile.places[i];
     EXPECT_EQ(a.capture, b.capture);
+    EXPECT_NEAR(a.rms, b.rms, 1e-4 * b.rms);
     ASSERT_EQ(a.alternatives.size(), b.alternatives.size());
     EXPECT_THAT(a.landmarks, Pointwise(::testing::FloatNear(1e-3f), b.landmarks));
     EXPECT_THAT(a.landmark_sizes, Pointwise(::testing::FloatNear(1e-3f), b.landmark_sizes));
@@ -187,6 +188,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"HugeCenter", "/places/0/center/3", "1e300", "not finite"},
         {"NoSpread", "/places/1/scale/2", "0", "spread or size of 0"},
         {"NoLandmarks", "/places/0/landmarks", "[]", "lacks landmarks"},
+        {"NoRms", "/places/2/rms", "", "\"rms\" is missing"},
+        {"RmsOfNothing", "/places/2/rms", "0", "rows of no size"},
         {"SizeOfNothing", "/places/0/landmark_sizes/1", "0", "a landmark of no size"},
         {"UnknownKind", "/places/0/capture/kind", "\"layer\"", "neither boundary nor"},
         {"OwnAlternative", "/places/0/alternatives/0/capture/boundary", "2", "own alternative"},
@@ -206,6 +209,41 @@ TEST(GuardProfileJsonTest, RefusesAnExpectationThatIsNoShare) {
   GuardProfile profile = Profile();
   profile.expectation = DraftingExpectation{0.38, -2.5, {1.5}};
   EXPECT_THAT(GuardProfileFromJson(GuardProfileToJson(profile)), IsRefusedFor("outside 0..1"));
+}
+
+TEST(GuardProfileTest, TellsTheRootMeanSquareOfWholeRows) {
+  const std::vector<int32_t> tokens = SyntheticTarget::Tokens(1, 200);
+  const std::string bytes = SyntheticTarget::States(1, tokens, Capture::Boundary(9));
+  const HiddenRows rows = *HiddenRows::Create(DType::kF32, 200, SyntheticTarget::kHidden, bytes);
+  const absl::StatusOr<GuardProfile> profile = BuildGuardProfile(
+      *Wiring::Create({Capture::Boundary(9)}, 12), {Capture::Boundary(9)}, {RecordedRows{rows}});
+  ASSERT_THAT(profile, IsOk());
+  std::vector<float> values(200 * SyntheticTarget::kHidden);
+  rows.CopyToFloat(absl::MakeSpan(values));
+  double square = 0.0;
+  const size_t first = kFirstComparedPosition * SyntheticTarget::kHidden;
+  for (size_t i = first; i < values.size(); ++i) square += double{values[i]} * values[i];
+  EXPECT_NEAR(profile->places[0].rms, std::sqrt(square / double(values.size() - first)), 1e-5);
+}
+
+TEST(GuardProfileOfTest, IsThatOfTheHeadsWiring) {
+  const std::string text = GuardProfileToJson(Profile());
+  EXPECT_THAT(GuardProfileOf(text, SyntheticTarget::Declared(), SyntheticTarget::kHidden), IsOk());
+}
+
+TEST(GuardProfileOfTest, IsRefusedForAnotherWiringOrWidth) {
+  const std::string text = GuardProfileToJson(Profile());
+  const Wiring swapped =
+      *Wiring::Create({Capture::Boundary(2), Capture::Boundary(10), Capture::Boundary(6)}, 12);
+  EXPECT_THAT(GuardProfileOf(text, swapped, SyntheticTarget::kHidden),
+              IsRefusedFor("is of boundary 2, boundary 6, boundary 10"));
+  EXPECT_THAT(GuardProfileOf(text, SyntheticTarget::Declared(), 64),
+              IsRefusedFor("with 48 values"));
+}
+
+TEST(GuardProfileOfTest, NamesTheFileOfAProfileThatCannotBeRead) {
+  EXPECT_THAT(GuardProfileOf("{}", SyntheticTarget::Declared(), SyntheticTarget::kHidden),
+              IsRefusedFor("wiring.json beside the head"));
 }
 
 }  // namespace

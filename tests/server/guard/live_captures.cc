@@ -90,7 +90,7 @@ LiveWorker::LiveWorker(const LiveCaptures& captures, Sending sending, std::strin
 
 LiveWorker::~LiveWorker() = default;
 
-void LiveWorker::NextText(WiringGuard& guard) {
+void LiveWorker::NextText(WiringGuard& guard, absl::Time now) {
   if (texts_.empty()) {
     for (const LiveText& text : captures_.texts()) {
       if (kind_.empty() ? text.kind != "evaluation" : text.kind == kind_) texts_.push_back(&text);
@@ -102,7 +102,7 @@ void LiveWorker::NextText(WiringGuard& guard) {
   text_ = texts_.back();
   texts_.pop_back();
   sent_ = 0;
-  watch_ = guard.Watch(client_, "SmolLM2-135M-Instruct");
+  watch_ = guard.Watch(client_, "SmolLM2-135M-Instruct", now);
 }
 
 std::string LiveWorker::RowBytes(int64_t first, int64_t count) const {
@@ -119,7 +119,7 @@ void LiveWorker::Round(WiringGuard& guard, absl::Time now) {
   const auto left = [this] {
     return text_ == nullptr ? 0 : static_cast<int64_t>(text_->tokens.size()) - 2 - sent_;
   };
-  if (left() < 4) NextText(guard);
+  if (left() < 4) NextText(guard, now);
   int64_t count = text_->prompt_rows;
   if (sent_ > 0) {
     // Three of five drafts fail at once, as with the demo's head.

@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/hidden_rows.h"
+#include "common/safetensors/safetensors.h"
 #include "common/wiring.h"
-#include "server/checkpoint/safetensors.h"
 #include "server/guard/guard_profile.h"
 #include "server/guard/wiring_guard.h"
 
@@ -66,7 +66,7 @@ class LiveWorker {
   void Round(WiringGuard& guard, absl::Time now);
 
  private:
-  void NextText(WiringGuard& guard);
+  void NextText(WiringGuard& guard, absl::Time now);
   std::string RowBytes(int64_t first, int64_t count) const;
 
   const LiveCaptures& captures_;

@@ -30,7 +30,7 @@ void SyntheticWorker::Round() {
     }
     sent_ = 0;
     watch_.reset();
-    watch_ = guard_.Watch(options_.client, "synthetic");
+    watch_ = guard_.Watch(options_.client, "synthetic", absl::UnixEpoch() + absl::Seconds(round_));
   }
   const int64_t rows = std::min(sent_ == 0 ? int64_t{12} : 1 + round_ % 3, left());
   std::vector<int32_t> tokens;

@@ -27,7 +27,9 @@ std::vector<Capture> Boundaries(std::vector<int32_t> numbers) {
 class WiringGuardTest : public ::testing::Test {
  protected:
   WiringGuardTest()
-      : guard_({.profile = Profile(), .captures = 3, .on_change = [this](const WiringReport& r) {
+      : guard_({.profile = Profile(),
+                .captures = 3,
+                .on_change = [this](const WiringReport& r, WiringState) {
                   states_.push_back(r.state);
                 }}) {}
 
@@ -159,7 +161,7 @@ TEST_F(WiringGuardTest, LooksAtNoRowsOfTheFirstPositions) {
   const std::string bytes(4 * 3 * SyntheticTarget::kHidden * sizeof(float), '\0');
   const HiddenRows rows = *HiddenRows::Create(DType::kF32, 4, 3 * SyntheticTarget::kHidden, bytes);
   for (int i = 0; i < 100; ++i) {
-    guard_.Watch("a", "b")->OnRows(0, {1, 2, 3, 4}, rows, absl::UnixEpoch());
+    guard_.Watch("a", "b", absl::UnixEpoch())->OnRows(0, {1, 2, 3, 4}, rows, absl::UnixEpoch());
   }
   EXPECT_EQ(guard_.Reports().front().votes, 0);
 }
@@ -169,7 +171,7 @@ TEST_F(WiringGuardTest, ComparesNoTokensAcrossAGap) {
   const HiddenRows row = *HiddenRows::Create(DType::kF32, 1, 3 * SyntheticTarget::kHidden, bytes);
   const auto pairs = [&](int64_t step) {
     const std::string client = "step " + std::to_string(step);
-    const auto watch = guard_.Watch(client, "target");
+    const auto watch = guard_.Watch(client, "target", absl::UnixEpoch());
     for (int32_t i = 0; i < 64; ++i) {
       watch->OnRows(100 + step * i, {i * i % 7}, row, absl::UnixEpoch());
     }
@@ -191,7 +193,7 @@ TEST_F(WiringGuardTest, LooksAtNoRowsOfAnotherWidth) {
 TEST_F(WiringGuardTest, WatchesSourcesPastItsBoundTogether) {
   std::vector<std::unique_ptr<SessionWatch>> watches;
   for (int i = 0; i < 400; ++i) {
-    watches.push_back(guard_.Watch("client " + std::to_string(i), "target"));
+    watches.push_back(guard_.Watch("client " + std::to_string(i), "target", absl::UnixEpoch()));
   }
   const std::vector<WiringReport> reports = guard_.Reports();
   EXPECT_EQ(reports.size(), 257);
@@ -220,12 +222,27 @@ TEST(WiringGuardReplayTest, AsksForContiguousRowsOnceSomethingIsSuspect) {
   EXPECT_EQ(request->orders.size(), 6);
 }
 
+TEST(WiringGuardReplayTest, HandsOutTheNewestOfASource) {
+  WiringGuard guard({.profile = Profile(), .captures = 3, .replay = true});
+  SyntheticWorker bad(guard, {.client = "bad", .captures = Boundaries({2, 10, 6})});
+  bad.Rounds(1000);  // of which many could be replayed, while nobody takes one
+  const std::optional<ReplayRequest> request = guard.TakeReplay();
+  ASSERT_TRUE(request.has_value());
+  EXPECT_FALSE(guard.TakeReplay().has_value()) << "the others have been overtaken";
+  ReplayScores scores{.id = request->id};
+  scores.log_probs.assign(request->orders.size(),
+                          std::vector<float>(request->tokens.size() - 1, -1.0f));
+  guard.OnReplay(scores, absl::UnixEpoch());
+  ASSERT_TRUE(bad.Report().replay.has_value());
+  EXPECT_EQ(bad.Report().replay->answered, 1);
+}
+
 TEST(WiringGuardReplayTest, BeginsAnewWhenRowsDoNotFollowEachOther) {
   WiringGuard guard({.profile = Profile(), .captures = 3, .replay = true});
   SyntheticWorker worker(guard, {.captures = Boundaries({2, 10, 6})});
   worker.Rounds(300);
   while (guard.TakeReplay().has_value()) continue;
-  const auto watch = guard.Watch("worker", "synthetic");
+  const auto watch = guard.Watch("worker", "synthetic", absl::UnixEpoch());
   const std::string bytes(70 * 3 * SyntheticTarget::kHidden * sizeof(float), '\0');
   const HiddenRows rows = *HiddenRows::Create(DType::kF32, 70, 3 * SyntheticTarget::kHidden, bytes);
   std::vector<int32_t> tokens(70);
@@ -295,6 +312,97 @@ TEST_F(WiringGuardTest, SuspectsAWorkerThatCountsOtherDraftsThanItKeeps) {
   }
   EXPECT_EQ(worker.Report().state, WiringState::kSuspect);
   EXPECT_THAT(worker.Report().verdict, HasSubstr("which positions it verifies"));
+}
+
+// Notes all but row sizes, which the guard leaves to its owner.
+class NotingObserver : public WiringObserver {
+ public:
+  void OnVote(VoteOutcome outcome) override { ++votes.at(static_cast<size_t>(outcome)); }
+  void OnState(WiringState state) override { states.push_back(state); }
+  void OnSummary(const WiringSummary& summary) override { last = summary; }
+  void OnRowSizes(absl::Span<const double>) override { FAIL(); }
+
+  std::array<int, 3> votes{};
+  std::vector<WiringState> states;
+  WiringSummary last;
+};
+
+class WiringGuardEventsTest : public ::testing::Test {
+ protected:
+  static absl::Time At(int64_t seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
+
+  NotingObserver observer_;
+  std::vector<WiringState> worst_;
+  WiringGuard guard_{{.profile = Profile(),
+                      .captures = 3,
+                      .on_worst = [this](WiringState state) { worst_.push_back(state); },
+                      .observer = &observer_}};
+};
+
+TEST_F(WiringGuardEventsTest, CountVotesByWhatCameOfThem) {
+  SyntheticWorker good(guard_, {.client = "good"});
+  good.Rounds(500);
+  EXPECT_GT(observer_.votes[static_cast<size_t>(VoteOutcome::kFits)], 20);
+  EXPECT_EQ(observer_.votes[static_cast<size_t>(VoteOutcome::kOff)], 0);
+  SyntheticWorker bad(guard_, {.client = "bad", .captures = Boundaries({2, 10, 6})});
+  bad.Rounds(500);
+  EXPECT_GT(observer_.votes[static_cast<size_t>(VoteOutcome::kOff)], 20);
+}
+
+TEST_F(WiringGuardEventsTest, SumUpAllSourcesAndTellOfTheWorst) {
+  SyntheticWorker good(guard_, {.client = "good"});
+  good.Rounds(300);
+  EXPECT_EQ(observer_.last.sources, (std::array<int32_t, 4>{0, 1, 0, 0}));
+  SyntheticWorker bad(guard_, {.client = "bad", .captures = Boundaries({3, 7, 11})});
+  bad.Rounds(300);
+  EXPECT_EQ(observer_.last.sources, (std::array<int32_t, 4>{0, 1, 0, 1}));
+  EXPECT_EQ(observer_.last.worst, WiringState::kWrong);
+  ASSERT_EQ(observer_.last.positions.size(), 3);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(observer_.last.positions[i], bad.Report().places[i].position) << i;
+  }
+  EXPECT_THAT(observer_.states, ::testing::Contains(WiringState::kWrong));
+  // The second source was unknown at first, which is worse than ok.
+  EXPECT_EQ(worst_.front(), WiringState::kOk);
+  EXPECT_EQ(worst_[1], WiringState::kUnknown);
+  EXPECT_EQ(worst_.back(), WiringState::kWrong);
+}
+
+TEST_F(WiringGuardEventsTest, ForgetASourceThatHasBeenGoneForLong) {
+  {
+    SyntheticWorker bad(guard_, {.client = "bad", .captures = Boundaries({3, 7, 11})});
+    bad.Rounds(300);
+    ASSERT_EQ(guard_.WorstState(), WiringState::kWrong);
+    guard_.Forget(At(1'000'000));
+    EXPECT_EQ(guard_.WorstState(), WiringState::kWrong) << "its session is still open";
+  }
+  guard_.Forget(At(300 + 15 * 60 - 1));
+  EXPECT_EQ(guard_.WorstState(), WiringState::kWrong);
+  guard_.Forget(At(300 + 15 * 60));
+  EXPECT_EQ(guard_.WorstState(), WiringState::kUnknown);
+  EXPECT_EQ(worst_.back(), WiringState::kUnknown);
+  EXPECT_EQ(observer_.last, WiringSummary());
+  EXPECT_THAT(guard_.Reports(), ::testing::IsEmpty());
+}
+
+TEST_F(WiringGuardEventsTest, JudgeASourceThatComesBackAnew) {
+  {
+    SyntheticWorker bad(guard_, {.client = "worker", .captures = Boundaries({3, 7, 11})});
+    bad.Rounds(300);
+  }
+  guard_.Forget(At(100'000));
+  SyntheticWorker mended(guard_, {.client = "worker"});
+  mended.Rounds(20);
+  EXPECT_EQ(mended.Report().state, WiringState::kUnknown);
+  mended.Rounds(300);
+  EXPECT_EQ(mended.Report().state, WiringState::kOk) << mended.Report().verdict;
+}
+
+TEST_F(WiringGuardEventsTest, ForgetsWhenTheNextSessionOpens) {
+  for (int i = 0; i < 400; ++i) {
+    guard_.Watch("client " + std::to_string(i), "target", At(20 * 60 * i));
+  }
+  EXPECT_EQ(guard_.Reports().size(), 1) << "no place is held by those who left";
 }
 
 }  // namespace

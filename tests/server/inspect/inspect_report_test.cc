@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/guard/guard_profile_json.h"
 #include "tests/server/checkpoint/three_parts.h"
 #include "tests/server/checkpoint/tiny_head.h"
 
@@ -113,6 +115,55 @@ TEST(InspectReportTest, AFlagShowsAsTheSource) {
   EXPECT_EQ(json["settings"]["rope_theta"]["source"], "flag --rope-theta");
   EXPECT_EQ(json["wiring"]["certainty"], "declared-by-flag");
   EXPECT_EQ(json["wiring"]["convention"], "input-of-layer");
+}
+
+// A sound head beside a wiring.json with this guard's profile.
+InspectReport ReportWithGuard(const std::string& guard) {
+  const TemporaryFolder folder;
+  TinyHead().Write(folder);
+  const std::string digest = LoadCheckpoint(folder.path("head"), folder.path("target"))->version;
+  EXPECT_TRUE(WriteFile(
+      folder.path("head/wiring.json"),
+      absl::StrCat(R"({"version":1,"verified":true,"weights_digest":")", digest,
+                   R"(","captures":[{"kind":"boundary","boundary":2},)",
+                   R"({"kind":"boundary","boundary":6},{"kind":"boundary","boundary":9}])",
+                   guard.empty() ? "" : ",\"guard\":", guard, "}")));
+  return MakeReport(InspectCheckpoint(folder.path("head"), folder.path("target"), {}));
+}
+
+// A profile of captures of so many channels, of which one is looked at.
+std::string GuardText(int32_t hidden) {
+  GuardProfile profile{.hidden_size = hidden, .channels = {0}, .rows = 321, .sequences = 7};
+  for (const int32_t boundary : {2, 6, 9}) {
+    profile.places.push_back({.capture = Capture::Boundary(boundary),
+                              .center = {0},
+                              .scale = {1},
+                              .size = {1},
+                              .rms = 1.0,
+                              .alternatives = {{Capture::FinalNorm(), {1.0f}, 0.0f, true}},
+                              .landmarks = {0, 1},
+                              .landmark_sizes = {1, 1}});
+  }
+  return GuardProfileToJson(profile);
+}
+
+TEST(InspectReportTest, SaysWhetherThereIsAGuardsProfile) {
+  const InspectReport with = ReportWithGuard(GuardText(12));
+  EXPECT_TRUE(with.ok) << with.errors.front();
+  EXPECT_THAT(ReportAsText(with, 20.0), HasSubstr("profile: of 321 rows from 7 sequences"));
+  EXPECT_THAT(AsJson(with)["wiring"]["guard_profile"].get<std::string>(), HasSubstr("321 rows"));
+  const InspectReport without = ReportWithGuard("");
+  EXPECT_TRUE(without.ok);
+  EXPECT_THAT(ReportAsText(without, 20.0), HasSubstr("none; aerie-verify --write-wiring"));
+  EXPECT_TRUE(AsJson(without)["wiring"]["guard_profile"].is_null());
+}
+
+TEST(InspectReportTest, AGuardsProfileThatTheServerWouldRefuseIsAnError) {
+  for (const std::string& guard : {std::string("{}"), GuardText(13)}) {
+    const InspectReport report = ReportWithGuard(guard);
+    EXPECT_FALSE(report.ok);
+    EXPECT_THAT(report.errors, ElementsAre(SaysWhatWhyAndHow("wiring.json beside the head")));
+  }
 }
 
 }  // namespace

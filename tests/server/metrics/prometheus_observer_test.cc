@@ -340,13 +340,15 @@ TEST_F(PrometheusObserverTest, KeepsRefusedCallsOutOfTheDurations) {
 }
 
 TEST_F(PrometheusObserverTest, LetsNoSumShrinkWhenTheClockIsSetBack) {
-  observer_.OnRound({.queue_wait = absl::Seconds(-5), .total = absl::Seconds(-3)});
+  observer_.OnRound(
+      {.copy_in = absl::Seconds(-1), .queue_wait = absl::Seconds(-5), .total = absl::Seconds(-3)});
+  observer_.OnReplyEncoded(absl::Seconds(-1));
   observer_.OnHandled({RpcType::kUnary, "aerie.v1.DraftService", "Draft"}, absl::StatusCode::kOk,
                       absl::Seconds(-3));
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Sum("aerie_draft_duration_seconds_sum"), 0);
   EXPECT_EQ(scrape.Sum("grpc_server_handling_seconds_sum"), 0);
-  EXPECT_EQ(scrape.Sum("aerie_draft_duration_seconds_count"), 2);
+  EXPECT_EQ(scrape.Sum("aerie_draft_duration_seconds_count"), 4);
 }
 
 TEST_F(PrometheusObserverTest, ObservesOneRequestWhenItsSessionEnds) {
@@ -442,7 +444,11 @@ TEST_F(PrometheusObserverTest, HasAPageThatNamesEveryMetricAndNoOther) {
     named.insert((*it)[1]);
   }
   std::set<std::string> exported;
-  const Exposition scrape = Scrape();
+  // With a guard and its profile: then there is every series that can be.
+  const PrometheusObserver observer(
+      {.wiring = {
+           .mode = "alert", .captures = 1, .expected_rms = {2.5}, .expected_accept_length = 1.5}});
+  const Exposition scrape(*observer.metrics());
   for (const auto& [metric, help] : scrape.help()) exported.insert(metric);
   EXPECT_EQ(named, exported);
 }

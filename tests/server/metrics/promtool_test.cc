@@ -52,8 +52,12 @@ class PromtoolTest : public testing::Test {
 };
 
 TEST_F(PromtoolTest, FindsNothingToComplainAbout) {
-  PrometheusObserver observer(
-      {.labels = {.drafter = "demo", .version = "1", .target = "t \"\\ x"}, .max_k = 128});
+  PrometheusObserver observer({.labels = {.drafter = "demo", .version = "1", .target = "t \"\\ x"},
+                               .wiring = {.mode = "alert",
+                                          .captures = 1,
+                                          .expected_rms = {2.5},
+                                          .expected_accept_length = 1.5},
+                               .max_k = 128});
   observer.OnRound({.judgement = Judgement{.proposed = 4, .depth = 4, .accepted = 2}});
   const Outcome lint = Pipe("promtool check metrics", Exposition(*observer.metrics()).text());
   EXPECT_EQ(lint.status, 0);

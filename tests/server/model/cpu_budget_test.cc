@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "gtest/gtest.h"
-#include "tests/server/checkpoint/safetensors_writer.h"
+#include "tests/common/safetensors/safetensors_writer.h"
 #include "tests/server/checkpoint/tiny_head.h"
 
 namespace aerie {

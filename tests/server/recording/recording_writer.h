@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/server/checkpoint/safetensors_writer.h"
+#include "tests/common/safetensors/safetensors_writer.h"
 #include "tests/server/checkpoint/tiny_head.h"
 
 namespace aerie {

@@ -46,7 +46,9 @@ std::string PlaySession(CoreDriver* driver, std::mt19937* random, int number) {
     next.assign(tokens.begin(), tokens.begin() + kept);
     next.push_back(pick(0, 100));
     // A refused call belongs to the session's calls as well.
-    if (pick(0, 5) == 0) EXPECT_FALSE(driver->Run(MakeDraftCall(id, length + 9, {1}, 1)).ok());
+    if (pick(0, 5) == 0) {
+      EXPECT_FALSE(driver->Run(MakeDraftCall(id, length + 9, {1}, 1)).ok());
+    }
   }
   return id;
 }

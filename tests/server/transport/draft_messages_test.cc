@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/error_detail.h"
 #include "common/rpc/codec.h"
 #include "common/rpc/session_codec.h"
 #include "gmock/gmock.h"
@@ -15,6 +16,11 @@ namespace aerie {
 namespace {
 
 using ::testing::ElementsAre;
+
+absl::StatusOr<DraftCall> Decode(const v1::DraftRequest& request) {
+  return DecodeDraftRequest(request, FakeSpec(), absl::UnixEpoch(),
+                            absl::UnixEpoch() + absl::Seconds(2));
+}
 
 TEST(DraftMessagesTest, AReplySaysHowItsTokensWereChosen) {
   const std::vector<std::pair<ProposalMethod, v1::ProposalMethod>> methods = {
@@ -76,15 +82,31 @@ TEST(DraftMessagesTest, AChoiceOfKArrivesWhole) {
   EXPECT_EQ(rpc::DecodeKChoice(response.k_choice()), *result.k_choice);
 }
 
+TEST(DraftMessagesTest, TheEarlierOfTimeLimitAndDeadlineEndsACall) {
+  v1::DraftRequest request;
+  request.set_session_id("s");
+  const auto ends_after = [&request] { return Decode(request)->deadline - absl::UnixEpoch(); };
+  EXPECT_EQ(ends_after(), absl::Seconds(2));
+  rpc::EncodeDuration(absl::Milliseconds(1500), request.mutable_time_limit());
+  EXPECT_EQ(ends_after(), absl::Milliseconds(1500));
+  rpc::EncodeDuration(absl::Seconds(3), request.mutable_time_limit());
+  EXPECT_EQ(ends_after(), absl::Seconds(2));
+  for (const absl::Duration never : {absl::ZeroDuration(), absl::Seconds(-1)}) {
+    rpc::EncodeDuration(never, request.mutable_time_limit());
+    EXPECT_THAT(Decode(request).status(),
+                Refuses(absl::StatusCode::kInvalidArgument, kReasonRequestInvalid));
+  }
+}
+
 TEST(DraftMessagesTest, ACallBringsWhatVerificationTook) {
   v1::DraftRequest request;
   request.set_session_id("s");
-  absl::StatusOr<DraftCall> call = DecodeDraftRequest(request, FakeSpec());
+  absl::StatusOr<DraftCall> call = Decode(request);
   ASSERT_THAT(call, IsOk());
   EXPECT_EQ(call->verify_time, std::nullopt);
 
   rpc::EncodeVerifyCost({absl::Microseconds(1500), 6}, request.mutable_verify_cost());
-  call = DecodeDraftRequest(request, FakeSpec());
+  call = Decode(request);
   ASSERT_THAT(call, IsOk());
   EXPECT_EQ(call->verify_time, absl::Microseconds(1500));
   EXPECT_EQ(call->verify_tokens, 6);

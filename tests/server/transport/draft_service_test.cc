@@ -1,6 +1,7 @@
 // The unary calls of the service over a real channel.
 #include "server/transport/draft_service.h"
 
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -278,6 +279,27 @@ TEST(DraftServiceTest, TellsTheObserverOfEveryCall) {
   EXPECT_EQ(counts.sent_bytes, sent_bytes);
   EXPECT_THAT(counts.handled,
               UnorderedElementsAre(absl::StatusCode::kOk, absl::StatusCode::kNotFound));
+}
+
+TEST(DraftServiceTest, TellsWithEachCallWhatTheGuardThinksAndWhetherRowsAreRecorded) {
+  std::atomic<WiringState> state = WiringState::kOk;
+  std::atomic<bool> recording = true;
+  InProcessOptions options;
+  options.wiring_state = [&state] { return state.load(); };
+  options.recording = [&recording] { return recording.load(); };
+  InProcessServer server(options);
+  const auto ask = [&server] {
+    grpc::ClientContext context;
+    v1::GetServerInfoResponse info;
+    EXPECT_TRUE(server.stub().GetServerInfo(&context, {}, &info).ok());
+    return info;
+  };
+  EXPECT_EQ(ask().wiring_guard().worst(), v1::WIRING_STATE_OK);
+  EXPECT_TRUE(ask().recording());
+  state = WiringState::kWrong;
+  recording = false;
+  EXPECT_EQ(ask().wiring_guard().worst(), v1::WIRING_STATE_WRONG);
+  EXPECT_FALSE(ask().recording());
 }
 
 }  // namespace

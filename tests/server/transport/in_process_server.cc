@@ -99,7 +99,9 @@ InProcessServer::InProcessServer(InProcessOptions options) : service_(options.li
                                options.limits.max_message_bytes, {"1.2.3", "abc", "g++", "none"},
                                {{"max_k", "16", "default"}}),
        .round_observer = &observer_,
-       .rpc_observer = &rpcs_});
+       .rpc_observer = &rpcs_,
+       .wiring_state = options.wiring_state,
+       .recording = options.recording});
   server_->SetServing(true);
 }
 

@@ -62,6 +62,9 @@ struct InProcessOptions {
   FakeDraftModelOptions model;
   ServiceLimits limits;
   bool serve = true;  // otherwise: still loading
+  // What changes of GetServerInfo; may be empty.
+  std::function<WiringState()> wiring_state;
+  std::function<bool()> recording;
 };
 
 class InProcessServer {

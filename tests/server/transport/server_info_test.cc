@@ -30,7 +30,7 @@ v1::GetServerInfoResponse SomeInfo(int32_t window = 15) {
   engine.draft_sink = 16;
   const KvStore kv_store = {.page_rows = 4, .num_pages = 1 << 20, .page_bytes = 68 << 10};
   return BuildServerInfo(spec, kv_store, engine, int64_t{1} << 20, {"v", "r", "c", "l"},
-                         {{"max_k", "11", "flag --max-k"}});
+                         {{"max_k", "11", "flag --max-k"}}, {GuardMode::kAlert, true});
 }
 
 TEST(ServerInfoTest, SaysWhatAManifestHasToSay) {
@@ -73,6 +73,14 @@ TEST(ServerInfoTest, SaysProtocolBuildLimitsDTypesAndTransports) {
   EXPECT_THAT(info.dtypes(),
               ElementsAre(v1::DATA_TYPE_FLOAT32, v1::DATA_TYPE_FLOAT16, v1::DATA_TYPE_BFLOAT16));
   EXPECT_THAT(info.transports(), ElementsAre(v1::TRANSPORT_INLINE));
+}
+
+TEST(ServerInfoTest, SaysWhatTheGuardDoes) {
+  const v1::GetServerInfoResponse info = SomeInfo();
+  EXPECT_EQ(info.wiring_guard().mode(), v1::WIRING_GUARD_MODE_ALERT);
+  EXPECT_TRUE(info.wiring_guard().profile());
+  EXPECT_EQ(info.wiring_guard().worst(), v1::WIRING_STATE_UNSPECIFIED) << "is said with each call";
+  EXPECT_FALSE(info.recording());
 }
 
 TEST(ServerInfoTest, SaysWhatTheDraftKvHoldsAndHowFarADraftLooksBack) {

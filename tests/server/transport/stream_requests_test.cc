@@ -84,6 +84,24 @@ TEST(DraftStreamTest, AnErrorOfOneRequestLeavesTheStreamAndTheOthers) {
   stream.ExpectRightDraft(&victim, 2, 3);
 }
 
+TEST(DraftStreamTest, ATimeLimitEndsItsOwnCallAndNoOther) {
+  InProcessServer server;
+  TestStream stream(server.stub());
+  TestSequence hurried(1);
+  TestSequence patient(2);
+  stream.Open(&hurried);
+  stream.Open(&patient);
+
+  v1::DraftRequest late = hurried.NextRequest(2, 2);
+  rpc::EncodeDuration(absl::Nanoseconds(1), late.mutable_time_limit());
+  stream.SendDraft(late);
+  EXPECT_THAT(rpc::FromErrorDetail(stream.Read().error()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+
+  stream.ExpectRightDraft(&patient, 1, 3);
+  stream.ExpectRightDraft(&hurried, 2, 3);  // as it was before the call
+}
+
 TEST(DraftStreamTest, RefusesARequestThatHoldsNothing) {
   InProcessServer server;
   TestStream stream(server.stub());

@@ -51,7 +51,14 @@ def test_the_true_wiring_is_the_best_and_is_not_contradicted(recording, tmp_path
     assert result["alignment"]["shift"] == 0
     assert 0.38 < result["best"]["accuracy"] < 0.42
     # Written exactly when the verdict allows it.
-    assert (head / "wiring.json").exists() == (result["verdict"] in ("verified", "equivalent"))
+    written = result["verdict"] in ("verified", "equivalent")
+    assert (head / "wiring.json").exists() == written
+    if written:
+        guard = json.loads((head / "wiring.json").read_text())["guard"]
+        assert [place["capture"]["boundary"] for place in guard["places"]] == [2, 15, 27]
+        # The other captures of the head, and the final norm.
+        assert all(len(place["alternatives"]) == 3 for place in guard["places"])
+        assert guard["expectation"]["accuracy"] == pytest.approx(result["best"]["accuracy"], abs=0.05)
 
 
 def test_labels_that_all_lie_are_contradicted(recording, tmp_path):

@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "server/checkpoint/mapped_file.h"
+#include "common/safetensors/mapped_file.h"
 
 namespace aerie {
 

@@ -1,4 +1,4 @@
-#include "server/checkpoint/mapped_file.h"
+#include "common/safetensors/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "tests/server/checkpoint/safetensors_writer.h"
+#include "tests/common/safetensors/safetensors_writer.h"
 
 #include <fstream>
 

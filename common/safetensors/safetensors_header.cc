@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/safetensors/json_check.h"
+#include "common/safetensors/safetensors.h"
 #include "common/status_macros.h"
-#include "server/checkpoint/json_check.h"
-#include "server/checkpoint/safetensors.h"
 
 namespace aerie {
 namespace {

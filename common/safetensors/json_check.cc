@@ -1,4 +1,4 @@
-#include "server/checkpoint/json_check.h"
+#include "common/safetensors/json_check.h"
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

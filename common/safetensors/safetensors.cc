@@ -1,4 +1,4 @@
-#include "server/checkpoint/safetensors.h"
+#include "common/safetensors/safetensors.h"
 
 #include <algorithm>
 
