@@ -13,14 +13,18 @@ import sys
 PROGRAMS = ("aerie-server", "aerie-admin", "aerie-load", "aerie-inspect", "aerie-verify")
 
 
-def package_of(library):
-    """dpkg knows a file by one of its two names under a merged /usr."""
-    path = os.path.realpath(library)
-    for name in (path, path.removeprefix("/usr"), "/usr" + path):
-        found = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True)
-        if found.returncode == 0:
-            return found.stdout.split(":")[0]
-    sys.exit(f"{library} belongs to no Debian package; expected system libraries to; install Debian's package of it")
+def packages_of(libraries):
+    """{library: its package}. dpkg knows a file by one of its two names under a merged /usr."""
+    asked = {}
+    for library in libraries:
+        path = os.path.realpath(library)
+        asked |= {name: library for name in (path, path.removeprefix("/usr"), "/usr" + path)}
+    # One call for all: it lists what it finds and fails because of the names that it does not know.
+    found = subprocess.run(["dpkg-query", "-S", *asked], capture_output=True, text=True).stdout
+    owners = {asked[name]: package for package, name in re.findall(r"^([^:,\n]+)[^\n]*: (/\S+)$", found, re.MULTILINE)}
+    for library in set(libraries) - set(owners):
+        sys.exit(f"{library} belongs to no Debian package; expected system libraries to; install Debian's package of it")
+    return owners
 
 
 def main(listed_in, folder):
@@ -34,8 +38,8 @@ def main(listed_in, folder):
         for library in re.findall(r"=> (/(?:usr/)?lib(?:64)?/\S+)", listing):
             needed.setdefault(library, program.name)
     packages = {}
-    for library, program in needed.items():
-        packages.setdefault(package_of(library), f"{os.path.basename(library)}, which {program} opens")
+    for library, package in packages_of(needed).items():
+        packages.setdefault(package, f"{os.path.basename(library)}, which {needed[library]} opens")
     complaints = [f"{name} is not in the list but holds {why}: add it" for name, why in sorted(packages.items())
                   if name not in listed]
     complaints += [f"{name} is in the list, but no program opens a library of it: remove it"

@@ -63,14 +63,15 @@ class Proxy:
         def serves():
             assert self.process.poll() is None, self.log()
             with grpc.insecure_channel(self.address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+                ask = channel.unary_unary("/aerie.v1.DraftService/GetServerInfo")
                 try:
-                    grpc.channel_ready_future(channel).result(timeout=1)
-                except grpc.FutureTimeoutError:
+                    ask(b"", timeout=5, metadata=(("aerie-session", "first"),))
+                except grpc.RpcError:
                     return False
             return True
 
         try:
-            wait_until(serves, f"{self.program} to take connections")
+            wait_until(serves, f"{self.program} to pass a call on")
         except BaseException:
             self.__exit__()
             raise
