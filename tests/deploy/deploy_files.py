@@ -1,5 +1,6 @@
 """What the tests of deploy/ share: where the files are, and what the words in them mean."""
 
+import functools
 import json
 import pathlib
 import re
@@ -25,6 +26,7 @@ OF_SOME_SERVERS = {
 
 
 
+@functools.cache
 def server_metrics():
     """Every name that a server may export: those of this one, from the place that knows them, and of some."""
     text = (ROOT / "server/metrics/metric_names.h").read_text()
