@@ -21,7 +21,7 @@ struct InspectReport {
   std::vector<TensorSpan> tensors;  // as in the files; no bytes
   Wiring wiring;                    // of nothing when it is not known
   WiringClaim claim;
-  std::string guard;  // the live guard's profile in words; empty: wiring.json has none
+  std::string guard;             // the live guard's profile in words; empty: wiring.json has none
   uint64_t parameter_bytes = 0;  // of all tensors of the head but the vocabulary maps
   // Numbers that one draft step reads at least: layers, final norm and output matrix, borrowed or
   // not. 0 when not known.
@@ -35,8 +35,8 @@ InspectReport MakeReport(const Inspection& inspection);
 double FloorSeconds(uint64_t parameters, int element_bytes, double gigabytes_per_second);
 
 // One JSON object: ok, errors[], warnings[], version, settings{name: {value, source}},
-// wiring{boundaries[], layer_ids[], convention, certainty, guard_profile}, parameter_bytes, step_floor{},
-// tensors[{name, dtype, shape, bytes}].
+// wiring{boundaries[], layer_ids[], convention, certainty, guard_profile}, parameter_bytes,
+// step_floor{}, tensors[{name, dtype, shape, bytes}].
 std::string ReportAsJson(const InspectReport& report, double gigabytes_per_second);
 // For people.
 std::string ReportAsText(const InspectReport& report, double gigabytes_per_second);

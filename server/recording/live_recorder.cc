@@ -46,21 +46,31 @@ class LiveRecorder::SessionRows final : public RowWatch {
       }
       number_ = ++owner_.last_session_;
     }
+    last_base_ = base_length;
+    if (first_judged_.has_value()) prompt_rows_ = *first_judged_;
     const bool taken = owner_.Push({.session = number_,
                                     .base = base_length,
                                     .tokens = {tokens.begin(), tokens.end()},
-                                    .bytes = std::string(rows.bytes())});
+                                    .bytes = std::string(rows.bytes()),
+                                    .prompt_rows = prompt_rows_});
     if (taken) return;
     owner_.PushEnd(std::exchange(number_, 0), /*dropped=*/true);
     left_out_ = true;
   }
 
-  void OnJudgement(const Judgement&, absl::Time) override {}
+  // The first draft is made behind the prompt, and judged by the call that follows it. A session
+  // that ends there may have been judged by its end: only one that goes on tells for sure.
+  void OnJudgement(const Judgement&, absl::Time) override {
+    if (!first_judged_.has_value()) first_judged_ = last_base_;
+  }
 
  private:
   LiveRecorder& owner_;
   const Manifest manifest_;
   int64_t number_ = 0;  // 0: it has no place
+  int64_t last_base_ = 0;
+  std::optional<int64_t> first_judged_;  // where the call began that judged the first draft
+  int64_t prompt_rows_ = 0;
   bool left_out_ = false;
 };
 
@@ -214,6 +224,7 @@ absl::Status LiveRecorder::Add(Item& item) {
     }
     spool = *std::move(made);
   }
+  spool->set_prompt_rows(item.prompt_rows);
   return spool->Add(item.base, item.tokens, item.bytes);
 }
 
@@ -250,7 +261,7 @@ absl::Status LiveRecorder::WriteSample(const SessionSpool& spool, int64_t sessio
   const std::string name = SampleName(session);
   const std::string file = absl::StrCat(name, ".safetensors");
   AERIE_RETURN_IF_ERROR(spool.WriteSample(PathIn(options_.folder, file), name));
-  description_.samples.push_back({name, spool.sample_tokens(), std::nullopt, file});
+  description_.samples.push_back({name, spool.sample_tokens(), spool.prompt_tokens(), file});
   finished_bytes_ +=
       spool.rows() * shape_.row_bytes() + SessionSpool::MostBytesBesideRows(shape_, spool.rows());
   return ReplaceFile(PathIn(options_.folder, kRecordingFile),

@@ -57,7 +57,8 @@ class LiveRecorder final : public RowObserver {
     int64_t base = 0;
     std::vector<int32_t> tokens;  // empty: the session ends here
     std::string bytes;
-    bool dropped = false;  // and is to be left out
+    int64_t prompt_rows = 0;  // as far as it is known; 0: it is not
+    bool dropped = false;     // it ends, and is to be left out
   };
 
   explicit LiveRecorder(LiveRecorderOptions options);

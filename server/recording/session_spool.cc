@@ -104,6 +104,12 @@ absl::Status SessionSpool::Add(int64_t base, absl::Span<const int32_t> tokens,
   return absl::OkStatus();
 }
 
+std::optional<int64_t> SessionSpool::prompt_tokens() const {
+  const int64_t tokens = prompt_rows_ - 1;
+  if (tokens < 1 || tokens > sample_tokens()) return std::nullopt;
+  return tokens;
+}
+
 int64_t SessionSpool::MostBytesBesideRows(const SpoolShape& shape, int64_t rows) {
   constexpr int64_t kMostOfAnEntry = 256;  // in the header
   return rows * kTokenBytes + kMostOfAnEntry * (static_cast<int64_t>(shape.tensors.size()) + 2);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,11 @@ class SessionSpool {
   int64_t bytes() const { return most_rows_ * shape_.row_bytes(); }
   // Of the sample that WriteSample() would write; 0: too few rows for one.
   int64_t sample_tokens() const { return rows() > 1 ? rows() - 1 : 0; }
+  // Rows that came before the first draft; 0: not known.
+  void set_prompt_rows(int64_t rows) { prompt_rows_ = rows; }
+  // Of the sample; absent: not known. Row r of a prompt brings the prompt's token r + 1, but its
+  // last row the first token of the answer.
+  std::optional<int64_t> prompt_tokens() const;
   static int64_t MostBytesBesideRows(const SpoolShape& shape, int64_t rows);
 
   // As a safetensors file. At least one token. UNAVAILABLE: it cannot be written.
@@ -60,6 +66,7 @@ class SessionSpool {
   const SpoolShape shape_;
   std::vector<int32_t> tokens_;  // of each row
   int64_t most_rows_ = 0;
+  int64_t prompt_rows_ = 0;
 };
 
 }  // namespace aerie

@@ -104,6 +104,32 @@ TEST_F(LiveRecorderTest, WritesWhatARecordingsReaderTakes) {
   EXPECT_EQ(values[2 * kHidden + 3], 3.4375f);
 }
 
+TEST_F(LiveRecorderTest, KnowsThePromptByTheFirstDraft) {
+  Start();
+  const Judgement judgement{.proposed = 3, .depth = 3, .accepted = 1};
+  auto watch = Watch();
+  // A prompt of five tokens, of which the first is never sent, in two calls; 15 is the answer's.
+  Send(*watch, 0, {11, 12, 13});
+  Send(*watch, 3, {14, 15});
+  Send(*watch, 5, {16, 17});
+  watch->OnJudgement(judgement, absl::UnixEpoch());
+  Send(*watch, 7, {18});
+  watch->OnJudgement(judgement, absl::UnixEpoch());
+  watch.reset();
+  auto never = Watch();
+  Send(*never, 0, {21, 22, 23});
+  never.reset();
+  auto once = Watch();
+  Send(*once, 0, {31, 32, 33});
+  once->OnJudgement(judgement, absl::UnixEpoch());  // by the call that ends it
+  once.reset();
+  EXPECT_THAT(End(), SizeIs(3));
+  const auto recording = LoadRecording(path_);
+  EXPECT_EQ(recording->samples()[0].prompt_tokens, 4) << "11 to 14";
+  EXPECT_EQ(recording->samples()[1].prompt_tokens, std::nullopt);
+  EXPECT_EQ(recording->samples()[2].prompt_tokens, std::nullopt);
+}
+
 TEST_F(LiveRecorderTest, KeepsTheFolderToItsOwner) {
   Start();
   Send(*Watch(), 0, {11, 12});
