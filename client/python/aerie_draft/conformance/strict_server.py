@@ -26,8 +26,8 @@ from aerie_draft.conformance.text_checks import TextChecks
 from aerie_draft.conformance.texts import Texts
 from aerie_draft.values import common_prefix
 
-# Beyond a round's, max_k + 1. Few, so that prompts come in several calls; the same in all scenarios,
-# since an engine that lives through them asks for limits once.
+# Of a call, beyond a round's max_k + 1. Few, so that prompts come in several calls; the same in all
+# scenarios, since an engine that lives through them asks for limits once.
 _SPARE_ROWS = 3
 # Field 1000, a varint 1: in no version of the contract.
 _UNKNOWN_FIELD = b"\xc0\x3e\x01"
