@@ -31,7 +31,7 @@ WORKER_RULES = _rules(
         "W-CHUNK",
         "Calls keep to the rows and bytes that GetServerInfo tells; longer prompts come in several "
         "calls, all but the last with k = 0.",
-        "a prompt longer than the limit (the scenario `small-calls`)",
+        "a prompt longer than the limit, max_k + 4 rows",
     ),
     (
         "W-K",
@@ -79,7 +79,7 @@ WORKER_RULES = _rules(
     (
         "W-SHORT-DRAFT",
         "A proposal of fewer tokens than k, or of none, is taken as it is.",
-        "a call with k > 1 in the scenario `small-calls`",
+        "a call with k > 1 in the scenario `short-drafts`",
     ),
     (
         "W-ACCEPTED",

@@ -38,7 +38,6 @@ class Scenario:
     right: tuple[str, ...] = _MIXED  # empty: proposals have no tokens
     faults: Mapping[int, Fault] = dataclasses.field(default_factory=dict)
     open_faults: Mapping[int, Fault] = dataclasses.field(default_factory=dict)  # by opening
-    rows_per_call: int | None = None  # another limit than usual
     short: bool = False  # proposals of fewer tokens than asked for
     newer: bool = False  # answers carry fields that this contract does not have
     rules: tuple[str, ...] = ()  # rules that need this scenario beside `plain` and `drafts`
@@ -54,11 +53,10 @@ SCENARIOS = (
     PLAIN,
     DRAFTS,
     Scenario(
-        "small-calls",
-        "5 rows a call, and proposals shorter than asked for",
-        rows_per_call=5,
+        "short-drafts",
+        "proposals shorter than asked for, or empty",
         short=True,
-        rules=("W-CHUNK", "W-SHORT-DRAFT"),
+        rules=("W-SHORT-DRAFT",),
     ),
     Scenario(
         "lost-rows",

@@ -110,7 +110,7 @@ class Rounds:
         """How much of the open proposal the tokens `full` kept; None without one to judge."""
         judged = session.judge(full)
         if not session.diverged:
-            self._checks.outcome(request, judged)
+            self._checks.outcome(request, judged, pending=session.planned is not None)
         if judged is None:
             return None
         planned, kept = judged

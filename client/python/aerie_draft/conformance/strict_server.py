@@ -26,7 +26,9 @@ from aerie_draft.conformance.text_checks import TextChecks
 from aerie_draft.conformance.texts import Texts
 from aerie_draft.values import common_prefix
 
-_USUAL_ROWS = 512  # that a call may bring
+# Of a call, beyond a round's max_k + 1. Few, so that prompts come in several calls; the same in all
+# scenarios, since an engine that lives through them asks for limits once.
+_SPARE_ROWS = 3
 # Field 1000, a varint 1: in no version of the contract.
 _UNKNOWN_FIELD = b"\xc0\x3e\x01"
 
@@ -50,7 +52,7 @@ class StrictService:
         self._names = (f"conformance-{n}" for n in itertools.count(1))
         self.limits = draft_pb2.Limits(
             max_k=max_k,
-            max_rows_per_call=_USUAL_ROWS,
+            max_rows_per_call=max_k + 1 + _SPARE_ROWS,
             max_message_bytes=64 << 20,
             max_sessions=64,
             max_context=1 << 20,
@@ -69,7 +71,6 @@ class StrictService:
     def begin(self, scenario: Scenario) -> None:
         with self._lock:
             self.scenario = scenario
-            self.limits.max_rows_per_call = scenario.rows_per_call or _USUAL_ROWS
             self._checks.where = self._texts.where = scenario.name
             self._texts.learning = scenario is PLAIN
             self._rounds.begin(scenario)

@@ -111,13 +111,19 @@ class TextChecks:
                 return
 
     def outcome(
-        self, request: draft_pb2.DraftRequest | None, judged: tuple[Planned, int] | None
+        self,
+        request: draft_pb2.DraftRequest | None,
+        judged: tuple[Planned, int] | None,
+        pending: bool,
     ) -> None:
-        """`accepted`, and that a refused token was there to be dropped."""
+        """`accepted`, and that a refused token was there to be dropped. `pending`: a proposal whose
+        tokens have not come yet."""
         if judged is not None and judged[0].has_wrong:
             self._evidence.saw("W-REJECTED-DROPPED")
         if request is None or not request.HasField("accepted"):
             return
+        if judged is None and pending:
+            return  # Told with the first of several calls; the tokens come with a later one.
         self._evidence.saw("W-ACCEPTED")
         if judged is None or not judged[0].delivered:
             self._violated(

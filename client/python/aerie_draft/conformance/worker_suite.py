@@ -22,7 +22,7 @@ from aerie_draft.conformance.texts import Texts
 _SURVIVES = {
     "plain": "W-FAIL-OPEN",
     "drafts": "W-VERIFY",
-    "small-calls": "W-SHORT-DRAFT",
+    "short-drafts": "W-SHORT-DRAFT",
     "context-limit": "W-CONTEXT-LIMIT",
     "newer-server": "W-NEWER-SERVER",
 }
