@@ -17,6 +17,9 @@ from draft_server import ROOT
 K = 3
 # Tokens behind the prompt: 72 are about 45 rounds.
 CONTINUATION = 72
+# A target takes its time for a round without a draft, and a walk takes none. So that it does not run through its text
+# while a server drains, it asks again from then on and counts no round.
+MOST_LOST_IN_A_ROW = 5
 # Of log-probabilities: rows sent at once are computed in other batches than rows sent one by one. Those of another
 # sequence differ by whole units.
 TOLERANCE = 2e-3
@@ -63,7 +66,7 @@ class Walk:
             client, MANIFEST, Availability(first_wait=0, longest_wait=0), timeout=timeout)
         self.rounds = []
         self.recovered_at = None  # when the draft after the last resync came
-        self._known, self._sent, self._lost = prompt + 1, 0, False
+        self._known, self._sent, self._lost = prompt + 1, 0, 0
 
     @property
     def over(self):
@@ -72,18 +75,21 @@ class Walk:
     def round(self):
         end = self._known - 1
         self.sequence.commit(self.tokens[self._sent + 1:end + 1], self.rows[self._sent:end])
+        self._sent = end
         resyncs = self.sequence.resyncs
         proposal = self.sequence.propose(K)
         if proposal is not None and (self.sequence.resyncs > resyncs or self._lost):
             self.recovered_at = time.monotonic()
-        self._lost = proposal is None
+        self._lost = self._lost + 1 if proposal is None else 0
+        if self._lost > MOST_LOST_IN_A_ROW:
+            return
         self.rounds.append(Round(end, proposal))
         kept = 0
         if proposal is not None:
             truth = self.tokens[self._known:self._known + K]
             while kept < min(len(truth), len(proposal.tokens)) and proposal.tokens[kept] == truth[kept]:
                 kept += 1
-        self._sent, self._known = end, self._known + kept + 1
+        self._known += kept + 1
 
     @property
     def lost_rounds(self):
