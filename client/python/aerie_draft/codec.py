@@ -53,7 +53,7 @@ def open_message(
     fork: Fork | None,
     start: int,
     client: str,
-    traceparent: str,
+    traceparent: str = "",
 ) -> draft_pb2.OpenSessionRequest:
     message = draft_pb2.OpenSessionRequest(
         manifest=manifest_message(manifest), start=start, client=client, traceparent=traceparent

@@ -33,7 +33,7 @@ class FakeLink:
         if self._network.dead:
             raise unavailable()
         self._network.infos += 1
-        return codec.server_info_value(self._network.server.GetServerInfo(None, None))
+        return codec.server_info_value(self._network.server.server_info())
 
     def post(self, kind, request):
         call = Call(kind, self._network.clock())

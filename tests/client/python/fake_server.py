@@ -108,6 +108,9 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
 
     def GetServerInfo(self, request, context):
         self._note_key("GetServerInfo", context)
+        return self.server_info()
+
+    def server_info(self):
         response = draft_pb2.GetServerInfoResponse(
             protocol_version=self.protocol_version, dtypes=[1, 2, 3], limits=self.limits
         )

@@ -270,10 +270,10 @@ def test_a_server_with_other_captures_does_not_take_the_place_of_the_first():
     settings = worker_module.Settings.from_config(config("h:1").additional_config)
     facts = worker_module.EngineFacts.of(config("h:1"))
     server = FakeServer()
-    info = codec.server_info_value(server.GetServerInfo(None, None))
+    info = codec.server_info_value(server.server_info())
     plan = worker_module.plan_for(settings, facts, info)
     worker_module._check_again(settings, facts, info, plan)
     server.boundaries = [1, 2, 4]
-    other = codec.server_info_value(server.GetServerInfo(None, None))
+    other = codec.server_info_value(server.server_info())
     with pytest.raises(AdmissionError, match="other captures than those"):
         worker_module._check_again(settings, facts, other, plan)

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "common/safetensors/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "common/safetensors/safetensors.h"
 #include "tests/server/checkpoint/tiny_head.h"
 #include "tests/testing/status_matchers.h"
 

@@ -19,6 +19,7 @@ import grpc
 from aerie_draft import codec
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
 from aerie_draft.errors import AerieError, Unavailable, error_from_detail, error_from_rpc
+from aerie_draft.transport import new_session_key
 from aerie_draft.values import ServerInfo
 
 _METHODS = {"open_session": "OpenSession", "draft": "Draft", "close_session": "CloseSession"}
@@ -50,7 +51,10 @@ class Link:
     ):
         self._clock = clock
         self._changed = threading.Condition()
-        self._metadata = [("authorization", f"Bearer {token}")] if token else []
+        # A proxy in front of several servers keeps all sessions of a link with one of them.
+        self._metadata = [("aerie-session", new_session_key())]
+        if token:
+            self._metadata.append(("authorization", f"Bearer {token}"))
         self._channel = grpc.insecure_channel(
             address,
             [
