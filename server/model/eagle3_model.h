@@ -20,7 +20,7 @@ enum class ComputeDType {
   kAuto,  // bfloat16 where that is quick on this CPU, else float32; which, and why, the spec tells
   kFloat32,
   kBFloat16,
-  kInt8,  // one scale for each row of a matrix; own kernels only
+  kInt8,  // one scale for each row of a matrix; but for fc, which is bfloat16; own kernels only
 };
 
 struct ModelOptions {

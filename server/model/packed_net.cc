@@ -15,6 +15,13 @@ KvElement KvElementOf(WeightElement element) {
   return element == WeightElement::kFloat32 ? KvElement::kFloat32 : KvElement::kBFloat16;
 }
 
+// Captures differ in size by orders of magnitude, from boundary to boundary and from channel to
+// channel, and so do the weights that meet them: one scale for a whole row of int8 would leave the
+// small ones a few steps each. No draft step reads fc, so bfloat16 costs an extend a little.
+WeightElement FcElement(WeightElement element) {
+  return element == WeightElement::kInt8 ? WeightElement::kBFloat16 : element;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PackedNet>> PackedNet::Load(const Checkpoint& checkpoint,
@@ -38,7 +45,7 @@ PackedNet::PackedNet(WeightLoader& loader, const Checkpoint& checkpoint, WeightE
   const auto norm = [&](const TensorKey& key) {
     return PackedNorm{loader.Vector({key}), static_cast<float>(spec.rms_norm_eps.value)};
   };
-  if (spec.use_aux_hidden_state.value) fc_ = loader.Packed({HeadTensor::kFc}, element);
+  if (spec.use_aux_hidden_state.value) fc_ = loader.Packed({HeadTensor::kFc}, FcElement(element));
   if (spec.norm_before_fc.value) fc_input_norm_ = norm(HeadTensor::kFcInputNorm);
   if (spec.fc_norm.value) {
     for (int32_t i = 0; i < spec.num_captures.value; ++i)
@@ -75,7 +82,7 @@ void PackedNet::Fuse(int64_t rows, const ProductRunner& products) {
     norm.Run(capture, width, rows, capture, width);
     capture += norm.width();
   }
-  input_.Set(aux, rows, width, width, element_);
+  input_.Set(aux, rows, width, width, fc_.element());
   products.Run(
       {{.matrix = &fc_, .input = &input_, .out = hidden_states_.Get(0), .out_stride = hidden_}});
 }

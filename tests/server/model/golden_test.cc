@@ -167,5 +167,22 @@ TEST(GoldenTest, AcceptLengthsAreTheRecordedOnes) {
   }
 }
 
+// Against float32 on the same rows, so that nothing but the rounding of weights and KV counts.
+TEST(GoldenTest, TypesThatRoundLoseLessThanOnePercentOfTheAcceptLength) {
+  constexpr int32_t kMax = 3;
+  const auto exact = DraftEverywhere(SharedDemo(), kMax);
+  for (const auto& [name, dtype] :
+       {std::pair{"bfloat16", ComputeDType::kBFloat16}, {"int8", ComputeDType::kInt8}}) {
+    const auto model = LoadDemo({.dtype = dtype});
+    const auto drafts = DraftEverywhere(*model, kMax);
+    for (int32_t k = 1; k <= kMax; ++k) {
+      const double whole = AcceptLength(exact, k), rounded = AcceptLength(drafts, k);
+      std::cout << name << ", k=" << k << ": accept length " << rounded << ", float32 " << whole
+                << "\n";
+      EXPECT_GE(rounded, 0.99 * whole) << name << ", k = " << k;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace aerie
