@@ -115,6 +115,7 @@ void ProductInput::Set(const float* rows, int64_t count, int64_t stride, int64_t
     case CpuLevel::kAvx2:
       return AllToIntegersAvx2(rows, count, stride, inputs, integers_.data(), scales_.data());
     case CpuLevel::kAvx512:
+    case CpuLevel::kAvx512Vnni:
       return AllToIntegersAvx512(rows, count, stride, inputs, integers_.data(), scales_.data());
   }
 }
@@ -149,6 +150,8 @@ void MultiplyPanels(const Product& product, int64_t first, int64_t end, CpuLevel
       return MultiplyAvx2(plain, first, end);
     case CpuLevel::kAvx512:
       return MultiplyAvx512(plain, first, end);
+    case CpuLevel::kAvx512Vnni:
+      return MultiplyAvx512Vnni(plain, first, end);
   }
 }
 

@@ -1,5 +1,5 @@
-// The loops of a product over the instructions of `Isa`: what product_avx2.cc and product_avx512.cc
-// share. Private to these two, which is why all of it has internal linkage.
+// The loops of a product over the instructions of `Isa`: what the files product_avx*.cc share.
+// Private to these, which is why all of it has internal linkage.
 //
 // Every channel of every row is summed up in the same order, whatever tile it lies in: block by
 // block of 256 inputs, within a block input by input. So results do not depend on how many rows

@@ -1,5 +1,5 @@
-// A product as the levels' functions take it: plain numbers and pointers, because product_avx2.cc
-// and product_avx512.cc are compiled for more than every processor has. An inline function of a
+// A product as the levels' functions take it: plain numbers and pointers, because the files
+// product_avx*.cc are compiled for more than every processor has. An inline function of a
 // header that others use as well would be compiled there a second time, and the linker keeps one
 // of the two for all. Private to this folder.
 #pragma once
@@ -37,5 +37,6 @@ struct PanelProduct {
 void MultiplyReference(const PanelProduct& product, int64_t first, int64_t end);
 void MultiplyAvx2(const PanelProduct& product, int64_t first, int64_t end);
 void MultiplyAvx512(const PanelProduct& product, int64_t first, int64_t end);
+void MultiplyAvx512Vnni(const PanelProduct& product, int64_t first, int64_t end);
 
 }  // namespace aerie

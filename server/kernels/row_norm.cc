@@ -38,6 +38,7 @@ void NormRows(const RowNormArgs& args, CpuLevel level) {
     case CpuLevel::kAvx2:
       return NormAvx2(args);
     case CpuLevel::kAvx512:
+    case CpuLevel::kAvx512Vnni:
       return NormAvx512(args);
   }
 }

@@ -7,8 +7,6 @@
 namespace aerie {
 namespace {
 
-std::string LevelName(CpuLevel level) { return level == CpuLevel::kAvx512 ? "AVX-512" : "AVX2"; }
-
 std::string ElementName(WeightElement element) {
   switch (element) {
     case WeightElement::kFloat32:
@@ -39,7 +37,7 @@ void ChooseByCpu(const CpuTraits& cpu, ComputeChoice& choice) {
   if (choice.packed) {
     choice.element = WeightElement::kBFloat16;
     choice.dtype.source = absl::StrCat("auto: this CPU reads it as fast as memory gives it (",
-                                       LevelName(cpu.level), "), and sums are float32");
+                                       CpuLevelName(cpu.level), "), and sums are float32");
   } else if (cpu.bfloat16_flag.has_value()) {
     choice.element = WeightElement::kBFloat16;
     choice.dtype.source = absl::StrCat("auto: this CPU multiplies it (", *cpu.bfloat16_flag, ")");
@@ -73,7 +71,7 @@ absl::StatusOr<ComputeChoice> ChooseCompute(const HeadSpec& spec, ComputeDType a
   if (asked == ComputeDType::kAuto) ChooseByCpu(cpu, choice);
   choice.dtype.value = ElementName(choice.element);
   choice.path_source = !does     ? absl::StrCat("auto: the head has ", kind, " attention")
-                       : vectors ? absl::StrCat("auto: this CPU has ", LevelName(cpu.level))
+                       : vectors ? absl::StrCat("auto: this CPU has ", CpuLevelName(cpu.level))
                                  : "auto: this CPU has neither AVX2 with FMA nor AVX-512";
   return choice;
 }

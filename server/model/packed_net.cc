@@ -1,10 +1,12 @@
 // Loading, and from rows to z; packed_judge.cc does the rest.
 #include "server/model/packed_net.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/status_macros.h"
 
@@ -14,6 +16,9 @@ namespace {
 KvElement KvElementOf(WeightElement element) {
   return element == WeightElement::kFloat32 ? KvElement::kFloat32 : KvElement::kBFloat16;
 }
+
+// Rows that one thread prepares at a time.
+constexpr int64_t kTaskRows = 32;
 
 // Captures differ in size by orders of magnitude, from boundary to boundary and from channel to
 // channel, and so do the weights that meet them: one scale for a whole row of int8 would leave the
@@ -62,15 +67,7 @@ PackedNet::PackedNet(WeightLoader& loader, const Checkpoint& checkpoint, WeightE
 }
 
 std::string PackedNet::name() const {
-  switch (BestCpuLevel()) {
-    case CpuLevel::kAvx512:
-      return "own kernels, AVX-512";
-    case CpuLevel::kAvx2:
-      return "own kernels, AVX2";
-    case CpuLevel::kBaseline:
-      break;
-  }
-  return "own kernels, no vectors";
+  return absl::StrCat("own kernels, ", CpuLevelName(BestCpuLevel()));
 }
 
 void PackedNet::Fuse(int64_t rows, const ProductRunner& products) {
@@ -110,34 +107,42 @@ void PackedNet::GatherHidden(const NetInput& input, const ProductRunner& product
   if (extend_rows > 0 && !fc_.empty()) Fuse(extend_rows, products);
 }
 
-void PackedNet::RunLayers(const NetInput& input, const ProductRunner& products, KvPages& kv) {
-  const PassRows& rows = input.rows;
-  const int64_t count = rows.count(), pairs = rope_.pairs();
-  if (static_cast<int64_t>(every_.size()) < count) {
-    every_.resize(count);
-    std::iota(every_.begin(), every_.end(), 0);
-    cos_.resize(count * pairs);
-    sin_.resize(count * pairs);
-  }
-  for (int64_t row = 0; row < count; ++row) {
+// Of rows [first, end): angles, the first layer's input and its residual.
+void PackedNet::PrepareRows(const PassRows& rows, int64_t first, int64_t end) {
+  const int64_t pairs = rope_.pairs(), count = end - first;
+  float* const x = x_.Get(0) + first * 2 * hidden_;
+  const float* const hidden = hidden_states_.Get(0) + first * hidden_;
+  float* const residual = residual_.Get(0) + first * hidden_;
+  for (int64_t row = first; row < end; ++row) {
     rope_.FillTurns(rows.positions()[row], rows.lengths()[row], cos_.data() + row * pairs,
                     sin_.data() + row * pairs);
+    embedding_.CopyRow(rows.ids()[row], x + (row - first) * 2 * hidden_);
   }
-  const float* const hidden = hidden_states_.Get(0);
-  float* const x = x_.Get(count * 2 * hidden_);
-  for (int64_t row = 0; row < count; ++row)
-    embedding_.CopyRow(rows.ids()[row], x + row * 2 * hidden_);
   input_norms_[0].Run(x, 2 * hidden_, count, x, 2 * hidden_);
   hidden_norm_.Run(hidden, hidden_, count, x + hidden_, 2 * hidden_);
-
-  // The residual of one layer becomes that of the next, so each writes where the last did not.
-  float* z = z_.Get(count * hidden_);
-  float* residual = residual_.Get(count * hidden_);
   for (int64_t row = 0; row < count; ++row) {
     const float* const from =
         norm_before_residual_ ? x + row * 2 * hidden_ + hidden_ : hidden + row * hidden_;
     std::memcpy(residual + row * hidden_, from, hidden_ * sizeof(float));
   }
+}
+
+void PackedNet::RunLayers(const NetInput& input, const ProductRunner& products, KvPages& kv) {
+  const PassRows& rows = input.rows;
+  const int64_t count = rows.count();
+  if (static_cast<int64_t>(every_.size()) < count) {
+    every_.resize(count);
+    std::iota(every_.begin(), every_.end(), 0);
+    cos_.resize(count * rope_.pairs());
+    sin_.resize(count * rope_.pairs());
+  }
+  float* const x = x_.Get(count * 2 * hidden_);
+  // The residual of one layer becomes that of the next, so each writes where the last did not.
+  float* z = z_.Get(count * hidden_);
+  float* residual = residual_.Get(count * hidden_);
+  pool_->Run((count + kTaskRows - 1) / kTaskRows, [&](int64_t task, int) {
+    PrepareRows(rows, task * kTaskRows, std::min(count, (task + 1) * kTaskRows));
+  });
   const absl::Span<const int64_t> every(every_.data(), count);
   last_plan_.Assign(rows, rows.wanted(), kv_shape_.kv_heads);
   if (layers_.size() > 1) plan_.Assign(rows, every, kv_shape_.kv_heads);

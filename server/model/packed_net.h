@@ -47,6 +47,7 @@ class PackedNet final : public HeadNet {
   void GatherHidden(const NetInput& input, const ProductRunner& products);
   // aux_ [rows, fc's inputs] -> hidden_states_, the first `rows` of them.
   void Fuse(int64_t rows, const ProductRunner& products);
+  void PrepareRows(const PassRows& rows, int64_t first, int64_t end);
   // Leaves z of the wanted rows at z_at_.
   void RunLayers(const NetInput& input, const ProductRunner& products, KvPages& kv);
   void Judge(const NetInput& input, const float* normed, std::vector<StepOutput>& outputs);

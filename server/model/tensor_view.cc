@@ -90,11 +90,12 @@ void MappedRows::CopyRow(int64_t number, float* out) const {
     std::memcpy(out, bytes.data(), bytes.size());
     return;
   }
-  if (span_.type == TensorType::kBF16) {
+  const bool bfloat16 = span_.type == TensorType::kBF16;
+  if (bfloat16 || span_.type == TensorType::kF16) {
     for (int64_t i = 0; i < columns; ++i) {
       uint16_t bits;
       std::memcpy(&bits, bytes.data() + 2 * i, sizeof(bits));
-      out[i] = Bf16ToFloat(bits);
+      out[i] = bfloat16 ? Bf16ToFloat(bits) : F16ToFloat(bits);
     }
     return;
   }

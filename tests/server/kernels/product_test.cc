@@ -54,9 +54,9 @@ struct Trial {
 class ProductTest : public testing::TestWithParam<ProductCase> {};
 
 TEST_P(ProductTest, EqualsTheSumsInFloat64ForAnyNumberOfRowsChannelsAndInputs) {
-  for (const int64_t inputs : {1, 2, 7, 255, 256, 257, 600, 1027}) {
-    for (const int64_t channels : {1, 31, 32, 33, 96, 160, 193}) {
-      for (const int64_t rows : {1, 2, 3, 5}) {
+  for (const int64_t inputs : {1, 2, 7, 256, 257, 515}) {
+    for (const int64_t channels : {1, 32, 33, 161}) {
+      for (const int64_t rows : {1, 2, 5}) {
         Trial trial(GetParam(), channels, inputs, rows);
         trial.Multiply();
         for (int64_t row = 0; row < rows; ++row) {
@@ -81,13 +81,24 @@ TEST_P(ProductTest, EqualsTheSumsInFloat64ForAnyNumberOfRowsChannelsAndInputs) {
 TEST_P(ProductTest, ARowGivesTheSameBitsWhateverRowsComeWithIt) {
   Trial all(GetParam(), 130, 515, 131);
   all.Multiply();
-  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 23, 31, 32, 95, 97}) {
+  for (const int64_t rows : {1, 2, 3, 4, 5, 7, 8, 12, 13, 23, 32, 97}) {
     Trial some(GetParam(), 130, 515, 131);
     some.rows = rows;
     some.Multiply();
     for (int64_t i = 0; i < rows * some.stride(); ++i)
       ASSERT_EQ(some.out[i], all.out[i]) << "of " << rows << " rows";
   }
+}
+
+// Integer sums are exact, however many instructions they take.
+TEST_P(ProductTest, VnniChangesNoBit) {
+  if (GetParam().level != CpuLevel::kAvx512Vnni) return;
+  ProductCase without = GetParam();
+  without.level = CpuLevel::kAvx512;
+  Trial vnni(GetParam(), 130, 515, 23), plain(without, 130, 515, 23);
+  vnni.Multiply();
+  plain.Multiply();
+  EXPECT_EQ(vnni.out, plain.out);
 }
 
 TEST_P(ProductTest, PanelsMayBeSharedOutInAnyWay) {
