@@ -51,6 +51,7 @@ uint64_t Sum(const std::byte* from, int64_t bytes) {
     case CpuLevel::kAvx2:
       return SumAvx2(from, bytes);
     case CpuLevel::kAvx512:
+    case CpuLevel::kAvx512Vnni:
       return SumAvx512(from, bytes);
   }
   return SumBaseline(from, bytes);
