@@ -79,6 +79,7 @@ absl::StatusOr<LoadedDrafter> LoadDrafter(const Options& options) {
   model_options.device = options.compute.device;
   if (options.compute.dtype == "float32") model_options.dtype = ComputeDType::kFloat32;
   if (options.compute.dtype == "bfloat16") model_options.dtype = ComputeDType::kBFloat16;
+  if (options.compute.dtype == "int8") model_options.dtype = ComputeDType::kInt8;
   model_options.threads = options.compute.threads;
   model_options.kv_memory_bytes = options.kv.memory_bytes;
   model_options.kv_page_rows = options.kv.page_rows;

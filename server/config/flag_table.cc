@@ -104,8 +104,9 @@ void AddComputeFlags(TableBuilder& table) {
   table.Text("device", "DEVICE", "cpu.",
              [](Options& o) -> std::string& { return o.compute.device; });
   table.Text("dtype", "DTYPE",
-             "auto, float32 or bfloat16: of products and draft KV. auto: bfloat16 where the CPU "
-             "multiplies it.",
+             "auto, float32, bfloat16 or int8: of weights; draft KV is bfloat16 but with float32. "
+             "auto: bfloat16 where the CPU is quick with it. int8 is quicker still and rounds "
+             "weights.",
              [](Options& o) -> std::string& { return o.compute.dtype; });
   table.Int("threads", "Threads of one pass, 0..1024; 0: what affinity and CPU quota allow.",
             [](Options& o) -> int32_t& { return o.compute.threads; });

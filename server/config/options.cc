@@ -54,10 +54,10 @@ absl::Status ComputeOptions::Validate() const {
     return absl::InvalidArgumentError(absl::StrCat(
         "--device is \"", device, "\"; expected cpu; leave it out, this build knows no other"));
   }
-  if (dtype != "auto" && dtype != "float32" && dtype != "bfloat16") {
+  if (dtype != "auto" && dtype != "float32" && dtype != "bfloat16" && dtype != "int8") {
     return absl::InvalidArgumentError(
         absl::StrCat("--dtype is \"", dtype,
-                     "\"; expected auto, float32 or bfloat16; leave it out to let the CPU's "
+                     "\"; expected auto, float32, bfloat16 or int8; leave it out to let the CPU's "
                      "features decide"));
   }
   if (threads < 0 || threads > kMostThreads) {

@@ -26,6 +26,7 @@ void AttendPages(const AttentionArgs& args, AttentionScratch& scratch, CpuLevel 
     case CpuLevel::kAvx2:
       return AttendAvx2(args, scratch);
     case CpuLevel::kAvx512:
+    case CpuLevel::kAvx512Vnni:
       return AttendAvx512(args, scratch);
   }
 }

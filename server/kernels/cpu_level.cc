@@ -8,7 +8,7 @@ CpuLevel Detect() {
   // Both ask the system as well: a processor's registers are of no use when they are not saved.
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    return CpuLevel::kAvx512;
+    return __builtin_cpu_supports("avx512vnni") ? CpuLevel::kAvx512Vnni : CpuLevel::kAvx512;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return CpuLevel::kAvx2;
 #endif
@@ -20,6 +20,20 @@ CpuLevel Detect() {
 CpuLevel BestCpuLevel() {
   static const CpuLevel level = Detect();
   return level;
+}
+
+const char* CpuLevelName(CpuLevel level) {
+  switch (level) {
+    case CpuLevel::kBaseline:
+      break;
+    case CpuLevel::kAvx2:
+      return "AVX2";
+    case CpuLevel::kAvx512:
+      return "AVX-512";
+    case CpuLevel::kAvx512Vnni:
+      return "AVX-512 VNNI";
+  }
+  return "no vectors";
 }
 
 }  // namespace aerie

@@ -16,12 +16,17 @@
 
 namespace aerie {
 
-enum class CpuLevel { kBaseline, kAvx2, kAvx512 };
+// Each has the instructions of those before it. kAvx512Vnni computes what kAvx512 does, to the bit,
+// and is quicker at products of int8; where a kernel has none of these, it is kAvx512.
+enum class CpuLevel { kBaseline, kAvx2, kAvx512, kAvx512Vnni };
 
 // Floats of one vector.
 inline constexpr int kBaselineWidth = 4, kAvx2Width = 8, kAvx512Width = 16;
 
 // The best that this machine runs.
 CpuLevel BestCpuLevel();
+
+// For people: "AVX-512".
+const char* CpuLevelName(CpuLevel level);
 
 }  // namespace aerie

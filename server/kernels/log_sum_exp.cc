@@ -67,6 +67,7 @@ ScoreSummary Summarise(const float* scores, int64_t count, CpuLevel level) {
     case CpuLevel::kAvx2:
       return SummariseAvx2(scores, count);
     case CpuLevel::kAvx512:
+    case CpuLevel::kAvx512Vnni:
       return SummariseAvx512(scores, count);
   }
   return SummariseBaseline(scores, count);

@@ -2,7 +2,6 @@
 #include "server/model/eagle3_model.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/headeronly/version.h>
 
@@ -13,32 +12,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/status_macros.h"
+#include "server/model/compute_choice.h"
 #include "server/model/cpu_budget.h"
 #include "server/model/eagle3_pass.h"
+#include "server/model/packed_net.h"
+#include "server/model/torch_net.h"
 #include "server/model/torch_status.h"
 
 namespace aerie {
 namespace {
-
-struct DTypeChoice {
-  at::ScalarType type;
-  Setting setting;
-};
-
-DTypeChoice ChooseDType(ComputeDType asked) {
-  if (asked == ComputeDType::kFloat32)
-    return {at::kFloat, {"compute_dtype", "float32", "flag --dtype"}};
-  if (asked == ComputeDType::kBFloat16)
-    return {at::kBFloat16, {"compute_dtype", "bfloat16", "flag --dtype"}};
-  if (const auto flag = BFloat16Flag(); flag.has_value()) {
-    return {
-        at::kBFloat16,
-        {"compute_dtype", "bfloat16", absl::StrCat("auto: this CPU multiplies it (", *flag, ")")}};
-  }
-  return {at::kFloat,
-          {"compute_dtype", "float32",
-           "auto: this CPU has no bfloat16 products (avx512_bf16 or amx_bf16)"}};
-}
 
 CpuBudget ChooseThreads(int32_t asked, int64_t step_bytes) {
   if (asked > 0) return {asked, "flag --threads"};
@@ -47,8 +29,8 @@ CpuBudget ChooseThreads(int32_t asked, int64_t step_bytes) {
   return budget;
 }
 
-DrafterSpec MakeSpec(const Checkpoint& checkpoint, const Eagle3Net& net,
-                     const ModelOptions& options, const Setting& dtype, const CpuBudget& threads) {
+DrafterSpec MakeSpec(const Checkpoint& checkpoint, const HeadNet& net, const ModelOptions& options,
+                     const ComputeChoice& choice, const CpuBudget& threads) {
   DrafterSpec spec;
   spec.name = checkpoint.name;
   spec.version = checkpoint.version;
@@ -61,9 +43,35 @@ DrafterSpec MakeSpec(const Checkpoint& checkpoint, const Eagle3Net& net,
   spec.weight_bytes = net.weight_bytes();
   spec.settings = checkpoint.Settings();
   spec.settings.push_back({"device", options.device, "flag --device"});
-  spec.settings.push_back(dtype);
+  spec.settings.push_back(choice.dtype);
+  spec.settings.push_back({"compute_path", net.name(), choice.path_source});
   spec.settings.push_back({"threads", absl::StrCat(threads.threads), threads.source});
   return spec;
+}
+
+struct LoadedNet {
+  std::unique_ptr<HeadNet> net;
+  CpuBudget threads;
+};
+
+absl::StatusOr<LoadedNet> LoadNet(const Checkpoint& checkpoint, const ComputeChoice& choice,
+                                  int32_t asked_threads) {
+  LoadedNet loaded;
+  if (choice.packed) {
+    AERIE_ASSIGN_OR_RETURN(auto net, PackedNet::Load(checkpoint, choice.element));
+    loaded.threads = ChooseThreads(asked_threads, net->step_bytes());
+    net->StartThreads(loaded.threads.threads);
+    loaded.net = std::move(net);
+  } else {
+    const bool full = choice.element == WeightElement::kFloat32;
+    AERIE_ASSIGN_OR_RETURN(Eagle3Net equations,
+                           Eagle3Net::Load(checkpoint, full ? at::kFloat : at::kBFloat16));
+    auto net = std::make_unique<TorchNet>(std::move(equations), checkpoint);
+    loaded.threads = ChooseThreads(asked_threads, net->step_bytes());
+    net->set_threads(loaded.threads.threads);
+    loaded.net = std::move(net);
+  }
+  return loaded;
 }
 
 // One extend row and one draft row. What comes out is worth nothing, but a head that gives no
@@ -132,18 +140,18 @@ absl::Status ModelOptions::Validate() const {
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& checkpoint,
                                                             const ModelOptions& options) {
   AERIE_RETURN_IF_ERROR(options.Validate());
-  const DTypeChoice dtype = ChooseDType(options.dtype);
+  AERIE_ASSIGN_OR_RETURN(const ComputeChoice choice,
+                         ChooseCompute(checkpoint.spec, options.dtype, ThisCpu()));
   using Result = absl::StatusOr<std::unique_ptr<Eagle3Model>>;
   AERIE_ASSIGN_OR_RETURN(
       std::unique_ptr<Eagle3Model> model, CatchTorch("loading the weights", [&]() -> Result {
         const c10::InferenceMode no_gradients;
-        AERIE_ASSIGN_OR_RETURN(Eagle3Net net, Eagle3Net::Load(checkpoint, dtype.type));
-        const CpuBudget threads = ChooseThreads(options.threads, net.step_bytes());
-        AERIE_ASSIGN_OR_RETURN(KvPages kv, KvPages::Reserve(net.kv_shape(), options.kv_memory_bytes,
-                                                            options.kv_page_rows));
-        DrafterSpec spec = MakeSpec(checkpoint, net, options, dtype.setting, threads);
-        return std::make_unique<Eagle3Model>(std::move(spec), std::move(net), std::move(kv),
-                                             checkpoint.draft_to_target, threads.threads);
+        AERIE_ASSIGN_OR_RETURN(LoadedNet net, LoadNet(checkpoint, choice, options.threads));
+        AERIE_ASSIGN_OR_RETURN(
+            KvPages kv,
+            KvPages::Reserve(net.net->kv_shape(), options.kv_memory_bytes, options.kv_page_rows));
+        DrafterSpec spec = MakeSpec(checkpoint, *net.net, options, choice, net.threads);
+        return std::make_unique<Eagle3Model>(std::move(spec), std::move(net.net), std::move(kv));
       }));
   AERIE_RETURN_IF_ERROR(SelfTest(*model));
   return std::unique_ptr<DraftModel>(std::move(model));

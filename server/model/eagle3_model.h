@@ -13,12 +13,14 @@
 
 namespace aerie {
 
-// In what the products are computed and the KV is kept. Norms, rotation and softmax are float32 in
-// both.
+// What the weights are kept in, and the KV: float32 with float32, else bfloat16. Norms, rotation
+// and softmax are float32 in all, and so is everything between the weights where our own kernels
+// compute.
 enum class ComputeDType {
-  kAuto,  // bfloat16 where the CPU multiplies it (AVX512-BF16 or AMX-BF16), else float32
+  kAuto,  // bfloat16 where that is quick on this CPU, else float32; which, and why, the spec tells
   kFloat32,
   kBFloat16,
+  kInt8,  // one scale for each row of a matrix; but for fc, which is bfloat16; own kernels only
 };
 
 struct ModelOptions {
@@ -35,9 +37,11 @@ struct ModelOptions {
 // Converts the weights, runs one row through and checks what comes out. The checkpoint is not
 // needed afterwards, but its files stay mapped for the embedding: they must not be changed in place
 // while the model lives. Peak memory is that of the weights and a few MiB. The number of threads is
-// the process's, not the model's: the model loaded last decides. INVALID_ARGUMENT: options, also
-// when the KV memory holds too few pages of this head. RESOURCE_EXHAUSTED: no memory for the
-// weights. FAILED_PRECONDITION: the weights give no finite numbers. INTERNAL: LibTorch failed.
+// the model's own with our kernels; with LibTorch it is the process's, and the model loaded last
+// decides. INVALID_ARGUMENT: options, also when the KV memory holds too few pages of this head, or
+// when the head's attention is not done in the dtype that was asked for. RESOURCE_EXHAUSTED: no
+// memory for the weights. FAILED_PRECONDITION: the weights give no finite numbers. INTERNAL:
+// LibTorch failed.
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& checkpoint,
                                                             const ModelOptions& options);
 

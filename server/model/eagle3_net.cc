@@ -3,21 +3,9 @@
 #include <utility>
 
 #include "common/status_macros.h"
+#include "server/model/head_net.h"
 
 namespace aerie {
-namespace {
-
-KvShape ShapeOf(const HeadSpec& spec, at::ScalarType dtype) {
-  const bool latent = spec.attention.value == AttentionKind::kLatent;
-  return {.layers = spec.num_layers.value,
-          .kv_heads = spec.num_kv_heads.value,
-          .key_dim = spec.head_dim.value,
-          .value_dim = latent ? spec.latent.v_head_dim.value : spec.head_dim.value,
-          .element = dtype == at::kFloat ? KvElement::kFloat32 : KvElement::kBFloat16};
-}
-
-}  // namespace
-
 absl::StatusOr<Eagle3Net> Eagle3Net::Load(const Checkpoint& checkpoint, at::ScalarType dtype) {
   WeightLoader loader(checkpoint, dtype);
   Eagle3Net net(loader);
@@ -26,7 +14,8 @@ absl::StatusOr<Eagle3Net> Eagle3Net::Load(const Checkpoint& checkpoint, at::Scal
 }
 
 Eagle3Net::Eagle3Net(WeightLoader& loader)
-    : kv_shape_(ShapeOf(loader.spec(), loader.dtype())),
+    : kv_shape_(KvShapeOf(loader.spec(), loader.dtype() == at::kFloat ? KvElement::kFloat32
+                                                                      : KvElement::kBFloat16)),
       dtype_(loader.dtype()),
       norm_before_residual_(loader.spec().norm_before_residual.value),
       norm_output_(loader.spec().norm_output.value),

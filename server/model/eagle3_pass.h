@@ -4,22 +4,24 @@
 // Engine thread only, like the interface that it implements.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "server/engine/draft_model.h"
 #include "server/model/eagle3_model_internal.h"
-#include "server/model/eagle3_net.h"
+#include "server/model/head_net.h"
 #include "server/model/kv_pages.h"
+#include "server/model/pass_rows.h"
 #include "server/model/round_slots.h"
 
 namespace aerie {
 
 class Eagle3Model final : public DraftModel {
  public:
-  Eagle3Model(DrafterSpec spec, Eagle3Net net, KvPages kv, std::vector<int32_t> draft_to_target,
-              int32_t threads);
+  Eagle3Model(DrafterSpec spec, std::unique_ptr<HeadNet> net, KvPages kv);
 
   const DrafterSpec& spec() const override { return spec_; }
   const KvStore& kv_store() const override { return kv_.store(); }
@@ -32,23 +34,19 @@ class Eagle3Model final : public DraftModel {
   void set_tap(LogitsTap tap) { tap_ = std::move(tap); }
 
  private:
-  void CheckBatch(absl::Span<const StepSequence> batch, int32_t top_k) const;
+  void CheckBatch(absl::Span<const StepSequence> batch, int32_t top_k);
   void CheckDraftRows(const StepSequence& part) const;
   absl::StatusOr<std::vector<StepOutput>> Pass(absl::Span<const StepSequence> batch, int32_t top_k);
-  at::Tensor HiddenOf(absl::Span<const StepSequence> batch, const PassRows& rows) const;
-  std::vector<StepOutput> Judge(absl::Span<const StepSequence> batch, const PassRows& rows,
-                                const at::Tensor& logits, int32_t top_k) const;
-  void Keep(absl::Span<const StepSequence> batch, const PassRows& rows, const at::Tensor& feedback);
+  void Keep(absl::Span<const StepSequence> batch, const std::byte* states);
   int64_t aux_width() const { return int64_t{spec_.wiring.size()} * spec_.target_hidden_size; }
-  void UseThreads() const;
 
   const DrafterSpec spec_;
-  Eagle3Net net_;
+  std::unique_ptr<HeadNet> net_;
   KvPages kv_;
   RoundSlots slots_;
-  const std::vector<int32_t> draft_to_target_;
-  const int32_t threads_;
   LogitsTap tap_;
+  PassRows rows_;                    // of the pass in hand
+  std::vector<SlotId> batch_slots_;  // likewise, ascending
 };
 
 }  // namespace aerie

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "common/float16.h"
 
 namespace aerie {
 namespace {
@@ -91,6 +92,30 @@ void KvPages::Write(int64_t layer, absl::Span<const PageId> pages, int64_t first
       std::memcpy(page + ValuesAt(layer, head) + at * value_bytes, value, value_bytes);
       key += key_bytes;
       value += value_bytes;
+    }
+  }
+}
+
+void KvPages::WriteFloats(int64_t layer, absl::Span<const PageId> pages, int64_t first_row,
+                          int64_t rows, const float* keys, const float* values, int64_t stride) {
+  const auto write = [this](const float* from, int64_t count, std::byte* to) {
+    if (shape_.element == KvElement::kFloat32) {
+      std::memcpy(to, from, count * sizeof(float));
+    } else {
+      auto* const halves = reinterpret_cast<uint16_t*>(to);
+      for (int64_t i = 0; i < count; ++i) halves[i] = FloatToBf16(from[i]);
+    }
+  };
+  const int64_t key_bytes = shape_.key_dim * shape_.element_bytes();
+  const int64_t value_bytes = shape_.value_dim * shape_.element_bytes();
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t row = first_row + i, at = row % store_.page_rows;
+    std::byte* const page = memory_ + pages[row / store_.page_rows] * store_.page_bytes;
+    for (int64_t head = 0; head < shape_.kv_heads; ++head) {
+      write(keys + i * stride + head * shape_.key_dim, shape_.key_dim,
+            page + KeysAt(layer, head) + at * key_bytes);
+      write(values + i * stride + head * shape_.value_dim, shape_.value_dim,
+            page + ValuesAt(layer, head) + at * value_bytes);
     }
   }
 }

@@ -49,6 +49,10 @@ class KvPages {
   // heads, key_dim] and `values` [rows, kv heads, value_dim] in the store's element.
   void Write(int64_t layer, absl::Span<const PageId> pages, int64_t first_row, int64_t rows,
              const void* keys, const void* values);
+  // The same from float32: `keys` and `values` hold a row each `stride` floats; rounded to the
+  // store's element.
+  void WriteFloats(int64_t layer, absl::Span<const PageId> pages, int64_t first_row, int64_t rows,
+                   const float* keys, const float* values, int64_t stride);
   // One key head's rows of that sequence.
   PagedRows RowsOf(int64_t layer, int64_t kv_head, absl::Span<const PageId> pages) const;
 

@@ -33,8 +33,15 @@ int64_t FirstWanted(Outputs outputs, int64_t rows) {
 
 }  // namespace
 
-PassRows::PassRows(absl::Span<const StepSequence> batch, const RoundSlots& slots,
-                   int32_t page_rows) {
+void PassRows::Assign(absl::Span<const StepSequence> batch, const RoundSlots& slots,
+                      int32_t page_rows) {
+  sequences_.clear();
+  ids_.clear();
+  positions_.clear();
+  lengths_.clear();
+  seen_.clear();
+  wanted_.clear();
+  path_rows_.clear();
   for (const bool extend : {true, false}) {
     for (size_t i = 0; i < batch.size(); ++i) {
       const StepSequence& part = batch[i];
@@ -54,6 +61,12 @@ PassRows::PassRows(absl::Span<const StepSequence> batch, const RoundSlots& slots
       CheckPages(part, sequences_.back(), page_rows);
     }
   }
+  // Only now does the vector stay where it is.
+  const int64_t* path = path_rows_.data();
+  for (SeenRows& seen : seen_) {
+    seen.single = path;
+    path += seen.singles;
+  }
 }
 
 void PassRows::AddExtend(const StepSequence& part) {
@@ -66,20 +79,16 @@ void PassRows::AddExtend(const StepSequence& part) {
 }
 
 void PassRows::AddDraft(const StepSequence& part, const RoundSlot& slot) {
-  std::vector<int32_t> path;
   for (size_t i = 0; i < part.parents.size(); ++i) {
-    path.clear();
-    slot.AppendPath(part.parents[i], path);
-    path.push_back(slot.draft_rows() + static_cast<int32_t>(i));
-    const int64_t position = part.length - 1 + static_cast<int64_t>(path.size());
+    path_.clear();
+    slot.AppendPath(part.parents[i], path_);
+    path_.push_back(slot.draft_rows() + static_cast<int32_t>(i));
+    const int64_t position = part.length - 1 + static_cast<int64_t>(path_.size());
     positions_.push_back(position);
     lengths_.push_back(position + 1);
-    std::vector<int64_t>& rows = paths_.emplace_back();
-    for (const int32_t node : path) rows.push_back(part.length + node);
-    SeenRows seen = SeenBefore(part.length, position, part.visible);
-    seen.single = rows.data();
-    seen.singles = static_cast<int64_t>(rows.size());
-    seen_.push_back(seen);
+    for (const int32_t node : path_) path_rows_.push_back(part.length + node);
+    seen_.push_back(SeenBefore(part.length, position, part.visible));
+    seen_.back().singles = static_cast<int64_t>(path_.size());
   }
 }
 

@@ -28,13 +28,18 @@ struct NetSequence {
   int64_t first = 0;  // its number in the pass
 };
 
-// The rows of a batch. `batch` must outlive it.
+// The rows of a batch. `batch` must outlive it. Memory is kept from one batch to the next.
 class PassRows {
  public:
-  // `slots` as they were before the pass; `page_rows` of the store.
-  PassRows(absl::Span<const StepSequence> batch, const RoundSlots& slots, int32_t page_rows);
+  PassRows() = default;
+  PassRows(absl::Span<const StepSequence> batch, const RoundSlots& slots, int32_t page_rows) {
+    Assign(batch, slots, page_rows);
+  }
   PassRows(const PassRows&) = delete;
   PassRows& operator=(const PassRows&) = delete;
+
+  // `slots` as they were before the pass; `page_rows` of the store.
+  void Assign(absl::Span<const StepSequence> batch, const RoundSlots& slots, int32_t page_rows);
 
   const std::vector<NetSequence>& sequences() const { return sequences_; }
   int64_t count() const { return static_cast<int64_t>(ids_.size()); }
@@ -56,7 +61,8 @@ class PassRows {
   std::vector<int64_t> ids_, positions_, lengths_;
   std::vector<SeenRows> seen_;
   std::vector<int64_t> wanted_;
-  std::vector<std::vector<int64_t>> paths_;  // what `seen_` points to
+  std::vector<int64_t> path_rows_;  // what `seen_` points to, row after row
+  std::vector<int32_t> path_;       // of one row
 };
 
 // Which rows a layer computes beyond their keys and values.

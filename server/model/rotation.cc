@@ -1,5 +1,7 @@
 #include "server/model/rotation.h"
 
+#include <cmath>
+
 #include "server/model/rope_frequencies.h"
 
 namespace aerie {
@@ -23,6 +25,30 @@ Turns Rotation::At(absl::Span<const int64_t> positions, absl::Span<const int64_t
   }
   const double amplitude = rope_.amplitude.value;
   return {angles.cos().mul_(amplitude).to(at::kFloat), angles.sin().mul_(amplitude).to(at::kFloat)};
+}
+
+void Rotation::FillTurns(int64_t position, int64_t length, float* cos, float* sin) const {
+  const bool dynamic = rope_.type.value == RopeType::kDynamic;
+  std::vector<double> by_length;
+  if (dynamic) by_length = RopeFrequencies(rope_, length);
+  const double* const frequencies = dynamic ? by_length.data() : frequencies_.data();
+  for (int64_t pair = 0; pair < pairs(); ++pair) {
+    const double angle = static_cast<double>(position) * frequencies[pair];
+    cos[pair] = static_cast<float>(std::cos(angle) * rope_.amplitude.value);
+    sin[pair] = static_cast<float>(std::sin(angle) * rope_.amplitude.value);
+  }
+}
+
+void Rotation::RotateHead(float* head, const float* cos, const float* sin) const {
+  const int64_t count = pairs();
+  const bool interleaved = rope_.interleaved.value;
+  for (int64_t pair = 0; pair < count; ++pair) {
+    float& one = head[interleaved ? 2 * pair : pair];
+    float& other = head[interleaved ? 2 * pair + 1 : count + pair];
+    const float turned = one * cos[pair] - other * sin[pair];
+    other = other * cos[pair] + one * sin[pair];
+    one = turned;
+  }
 }
 
 at::Tensor Rotation::Rotate(const at::Tensor& x, const Turns& turns) const {

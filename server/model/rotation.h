@@ -38,6 +38,12 @@ class Rotation {
   // Rotates the first `dims` channels of `x` [rows, heads, head_dim]. The result is float32.
   at::Tensor Rotate(const at::Tensor& x, const Turns& turns) const;
 
+  // The same without tensors. Cosines and sines of one row's pairs, [pairs()] each.
+  int64_t pairs() const { return rope_.dims.value / 2; }
+  void FillTurns(int64_t position, int64_t length, float* cos, float* sin) const;
+  // Of one head, in place.
+  void RotateHead(float* head, const float* cos, const float* sin) const;
+
  private:
   RopeSpec rope_;
   std::vector<double> frequencies_;  // but for kDynamic

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/check.h"
+#include "common/float16.h"
 
 namespace aerie {
 namespace {
@@ -79,6 +80,30 @@ at::Tensor MappedRows::Rows(absl::Span<const int64_t> numbers) const {
     to += row_bytes;
   }
   return rows;
+}
+
+void MappedRows::CopyRow(int64_t number, float* out) const {
+  AERIE_CHECK(number >= 0 && number < span_.shape[0]) << number << " of " << span_.Describe();
+  const int64_t columns = span_.shape[1], row_bytes = columns * TensorTypeSize(span_.type);
+  const std::string_view bytes = span_.bytes.substr(number * row_bytes, row_bytes);
+  if (span_.type == TensorType::kF32) {
+    std::memcpy(out, bytes.data(), bytes.size());
+    return;
+  }
+  const bool bfloat16 = span_.type == TensorType::kBF16;
+  if (bfloat16 || span_.type == TensorType::kF16) {
+    for (int64_t i = 0; i < columns; ++i) {
+      uint16_t bits;
+      std::memcpy(&bits, bytes.data() + 2 * i, sizeof(bits));
+      out[i] = bfloat16 ? Bf16ToFloat(bits) : F16ToFloat(bits);
+    }
+    return;
+  }
+  TensorSpan row = span_;
+  row.shape = {1, columns};
+  row.bytes = bytes;
+  const at::Tensor floats = CopyTensor(row, at::kFloat);
+  std::memcpy(out, floats.const_data_ptr<float>(), columns * sizeof(float));
 }
 
 void CopyRows(const HiddenRows& rows, at::Tensor out) {

@@ -33,6 +33,8 @@ class MappedRows {
   int64_t nbytes() const { return static_cast<int64_t>(span_.bytes.size()); }
   // [numbers.size(), columns] in the type of the file.
   at::Tensor Rows(absl::Span<const int64_t> numbers) const;
+  // One row as float32; `out` has room for its columns.
+  void CopyRow(int64_t number, float* out) const;
 
  private:
   TensorSpan span_;

@@ -64,6 +64,39 @@ at::Tensor WeightLoader::Norm(const TensorKey& key) {
   return norm;
 }
 
+PackedMatrix WeightLoader::Packed(std::initializer_list<TensorKey> keys, WeightElement element) {
+  int64_t rows = 0;
+  for (const TensorKey& key : keys) rows += checkpoint_.tensors.at(key).shape[0];
+  PackedMatrix packed(element, rows, checkpoint_.tensors.at(*keys.begin()).shape[1]);
+  int64_t first = 0;
+  for (const TensorKey& key : keys) {
+    Pack(key, first, ChannelOrder::kPlain, packed);
+    first += checkpoint_.tensors.at(key).shape[0];
+  }
+  bytes_ += packed.weight_bytes();
+  return packed;
+}
+
+PackedMatrix WeightLoader::PackedPairs(const TensorKey& first, const TensorKey& second,
+                                       WeightElement element) {
+  const TensorSpan& span = checkpoint_.tensors.at(first);
+  PackedMatrix packed(element, span.shape[0], span.shape[1], /*pairs=*/true);
+  Pack(first, 0, ChannelOrder::kFirstOfPair, packed);
+  Pack(second, 0, ChannelOrder::kSecondOfPair, packed);
+  bytes_ += packed.weight_bytes();
+  return packed;
+}
+
+std::vector<float> WeightLoader::Vector(std::initializer_list<TensorKey> keys) {
+  std::vector<float> values;
+  for (const TensorKey& key : keys) {
+    const at::Tensor norm = Norm(key);
+    const absl::Span<const float> part = Floats(norm);
+    values.insert(values.end(), part.begin(), part.end());
+  }
+  return values;
+}
+
 MappedRows WeightLoader::Embedding() {
   const TensorSpan& span = checkpoint_.embedding;
   ForEachBlock(span, [&](int64_t, const TensorSpan& block) {
@@ -91,6 +124,26 @@ void WeightLoader::Convert(const TensorKey& key, at::Tensor out) {
       CopyInto(block, part);
     }
     CheckFinite(span, part);
+  });
+}
+
+void WeightLoader::Pack(const TensorKey& key, int64_t first_row, ChannelOrder order,
+                        PackedMatrix& out) {
+  const TensorSpan& span = checkpoint_.tensors.at(key);
+  at::Tensor scales;
+  if (const auto found = checkpoint_.scales.find(key); found != checkpoint_.scales.end())
+    scales = Scales(found->second);
+  ForEachBlock(span, [&](int64_t first, const TensorSpan& block) {
+    const int64_t rows = block.shape[0];
+    at::Tensor floats = CopyTensor(block, at::kFloat);
+    if (scales.defined()) {
+      floats.mul_((scales.size(0) == 1 ? scales : scales.narrow(0, first, rows)).unsqueeze(1));
+    }
+    // What is finite in float32 may be too large for bfloat16.
+    const bool narrow = out.element() == WeightElement::kBFloat16;
+    CheckFinite(span, narrow ? floats.to(at::kBFloat16) : floats);
+    if (!status_.ok()) return;
+    out.SetRows(first_row + first, rows, floats.const_data_ptr<float>(), order);
   });
 }
 

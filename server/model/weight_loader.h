@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "server/checkpoint/checkpoint.h"
+#include "server/kernels/packed_matrix.h"
 #include "server/model/tensor_view.h"
 
 namespace aerie {
@@ -30,6 +32,12 @@ class WeightLoader {
   at::Tensor Matrix(const TensorKey& key) { return Stack({key}); }
   // Tensors of equal width on top of each other, as one.
   at::Tensor Stack(std::initializer_list<TensorKey> keys);
+  // The same as own products read them, in `element` whatever the compute dtype.
+  PackedMatrix Packed(std::initializer_list<TensorKey> keys, WeightElement element);
+  // Of `first` and `second`, equal in shape, for kSwiGlu.
+  PackedMatrix PackedPairs(const TensorKey& first, const TensorKey& second, WeightElement element);
+  // The elements of norms or biases behind each other, as float32.
+  std::vector<float> Vector(std::initializer_list<TensorKey> keys);
   // float32, whatever the compute dtype: norms are computed in it.
   at::Tensor Norm(const TensorKey& key);
   // In the type of its file, and left in it: only rows that are looked up are ever copied.
@@ -42,6 +50,7 @@ class WeightLoader {
 
  private:
   void Convert(const TensorKey& key, at::Tensor out);
+  void Pack(const TensorKey& key, int64_t first_row, ChannelOrder order, PackedMatrix& out);
   void CheckFinite(const TensorSpan& span, const at::Tensor& block);
 
   const Checkpoint& checkpoint_;

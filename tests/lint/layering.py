@@ -51,12 +51,12 @@ FORBIDDEN = {
 }
 # Third-party headers -> the only folders that may see them.
 THIRD_PARTY = {
-    r"^(torch|ATen|c10|caffe2)/": ["server/model", "tests/server/model", "tests/tools"],
+    r"^(torch|ATen|c10|caffe2)/": ["server/model", "tests/server/model", "tests/tools", "tests/benchmarks"],
     r"^(grpc|grpcpp|grpc\+\+)/": ["common/rpc", "server/transport", "server/main.cc", "client", "tests"],
     r"^google/protobuf/": ["common/rpc", "server/transport", "client", "tests"],
     r"^prometheus/": ["server/metrics", "tests/server/metrics"],
     r"^CLI/": ["server/config", "server/inspect", "server/recording", "server/verify",
-              "client/admin", "client/loadtest", "tests/conformance", "tests/tools"],
+              "client/admin", "client/loadtest", "tests/benchmarks", "tests/conformance", "tests/tools"],
 }
 OURS = re.compile(r"^(common|server|client|tests|aerie|google/rpc)/|^aerie_version\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)

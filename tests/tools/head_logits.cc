@@ -169,7 +169,8 @@ int main(int argc, char** argv) {
   const std::map<std::string, aerie::ComputeDType> dtypes = {
       {"auto", aerie::ComputeDType::kAuto},
       {"float32", aerie::ComputeDType::kFloat32},
-      {"bfloat16", aerie::ComputeDType::kBFloat16}};
+      {"bfloat16", aerie::ComputeDType::kBFloat16},
+      {"int8", aerie::ComputeDType::kInt8}};
   app.add_option("--drafter", flags.drafter, "folder of the head: config.json and weights")
       ->required();
   app.add_option("--target", flags.target, "folder of its target")->required();
@@ -179,8 +180,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 128))
       ->capture_default_str();
   std::string dtype = "float32";
-  app.add_option("--dtype", dtype, "compute dtype: auto, float32 or bfloat16")
-      ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
+  app.add_option("--dtype", dtype, "compute dtype: auto, float32, bfloat16 or int8")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "int8"}))
       ->capture_default_str();
   aerie::AddCheckpointFlags(app, flags.checkpoint);
   CLI11_PARSE(app, argc, argv);

@@ -17,6 +17,8 @@ inline std::vector<NamedLevel> Levels() {
   std::vector<NamedLevel> levels = {{"Baseline", CpuLevel::kBaseline}};
   if (BestCpuLevel() >= CpuLevel::kAvx2) levels.push_back({"Avx2", CpuLevel::kAvx2});
   if (BestCpuLevel() >= CpuLevel::kAvx512) levels.push_back({"Avx512", CpuLevel::kAvx512});
+  if (BestCpuLevel() >= CpuLevel::kAvx512Vnni)
+    levels.push_back({"Avx512Vnni", CpuLevel::kAvx512Vnni});
   return levels;
 }
 

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/kernels/cpu_level.h"
 #include "server/model/cpu_budget.h"
 #include "tests/server/checkpoint/three_parts.h"
 #include "tests/server/checkpoint/tiny_head.h"
@@ -98,7 +99,11 @@ TEST(Eagle3ModelTest, AutoFollowsTheCpuAndSaysWhy) {
   const auto model = LoadTiny(TinyHead());
   ASSERT_THAT(model, IsOk());
   const Setting dtype = SettingOf(**model, "compute_dtype");
-  EXPECT_EQ(dtype.value, BFloat16Flag().has_value() ? "bfloat16" : "float32");
+  const bool vectors = BestCpuLevel() != CpuLevel::kBaseline;
+  EXPECT_EQ(dtype.value, vectors || BFloat16Flag().has_value() ? "bfloat16" : "float32");
+  const Setting path = SettingOf(**model, "compute_path");
+  EXPECT_THAT(path.value, HasSubstr(vectors ? "own kernels, AVX" : "LibTorch"));
+  EXPECT_THAT(path.source, HasSubstr("auto: this CPU has "));
   EXPECT_THAT(dtype.source, HasSubstr("auto: this CPU"));
   EXPECT_EQ(SettingOf(**model, "threads").value, "1") << "a tiny head is worth no more";
 }

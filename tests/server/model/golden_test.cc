@@ -1,5 +1,6 @@
 // The model against numbers that are not its own: logits of a float64 reference, drafts and accept
 // lengths that were recorded when the head was trained.
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -164,6 +165,27 @@ TEST(GoldenTest, AcceptLengthsAreTheRecordedOnes) {
     const double measured = AcceptLength(drafts, k);
     std::cout << "k=" << k << ": accept length " << measured << ", recorded " << known << "\n";
     EXPECT_NEAR(measured, known, 0.01 * known) << "k = " << k;
+  }
+}
+
+// Against float32 on the same rows, so that nothing but the rounding of weights and KV counts.
+TEST(GoldenTest, TypesThatRoundLoseLessThanOnePercentOfTheAcceptLength) {
+  constexpr int32_t kMax = 3;
+  const auto exact = DraftEverywhere(SharedDemo(), kMax);
+  for (const auto& [name, dtype] :
+       {std::pair{"bfloat16", ComputeDType::kBFloat16}, {"int8", ComputeDType::kInt8}}) {
+    const auto model = LoadDemo({.dtype = dtype});
+    const auto drafts = DraftEverywhere(*model, kMax);
+    double loss = 0.0;
+    for (int32_t k = 1; k <= kMax; ++k) {
+      const double whole = AcceptLength(exact, k), rounded = AcceptLength(drafts, k);
+      std::cout << name << ", k=" << k << ": accept length " << rounded << ", float32 " << whole
+                << "\n";
+      EXPECT_GE(rounded, 0.99 * whole) << name << ", k = " << k;
+      loss = std::max(loss, 1.0 - rounded / whole);
+    }
+    // What tests/benchmarks/run reports.
+    RecordProperty(absl::StrCat(name, "_accept_loss"), absl::StrCat(loss));
   }
 }
 

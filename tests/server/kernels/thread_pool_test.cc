@@ -1,0 +1,76 @@
+#include "server/kernels/thread_pool.h"
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace aerie {
+namespace {
+
+TEST(ThreadPoolTest, EveryTaskRunsOnceAndHasEndedWhenRunReturns) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (int64_t round = 0; round < 300; ++round) {
+      const int64_t count = round % 17;
+      std::vector<int> runs(count, 0);  // no atomics: each task has its own
+      pool.Run(count, [&](int64_t task, int) { ++runs[task]; });
+      EXPECT_EQ(runs, std::vector<int>(count, 1));
+    }
+  }
+}
+
+TEST(ThreadPoolTest, ThreadsThatRunTogetherHaveNumbersOfTheirOwn) {
+  ThreadPool pool(3);
+  std::atomic<int> inside[3] = {};
+  std::atomic<bool> mixed = false;
+  for (int round = 0; round < 200; ++round) {
+    pool.Run(50, [&](int64_t, int thread) {
+      if (thread < 0 || thread > 2 || inside[thread].fetch_add(1) != 0) mixed = true;
+      inside[thread].fetch_sub(1);
+    });
+  }
+  EXPECT_FALSE(mixed);
+}
+
+// Both wait for each other within the work: one thread alone would never end.
+TEST(ThreadPoolTest, TasksRunAtTheSameTime) {
+  ThreadPool pool(2);
+  std::atomic<int> arrived = 0;
+  pool.Run(2, [&](int64_t, int) {
+    arrived.fetch_add(1);
+    arrived.notify_all();
+    for (int seen = arrived.load(); seen < 2; seen = arrived.load()) arrived.wait(seen);
+  });
+  EXPECT_EQ(arrived, 2);
+}
+
+// How many of the process's threads run or want to, by what the system says.
+int RunningThreads() {
+  int running = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(task.path() / "stat");
+    std::string text;
+    std::getline(file, text);
+    const size_t name_end = text.rfind(')');  // a name may hold anything
+    if (name_end != std::string::npos && text.compare(name_end, 4, ") R ") == 0) ++running;
+  }
+  return running;
+}
+
+// Threads that spin would always want to run, so this would not end.
+TEST(ThreadPoolTest, ThreadsThatHaveNothingToDoSleep) {
+  ThreadPool pool(4);
+  pool.Run(8, [](int64_t, int) {});
+  while (RunningThreads() > 1) std::this_thread::yield();
+  pool.Run(8, [](int64_t, int) {});
+  while (RunningThreads() > 1) std::this_thread::yield();
+}
+
+}  // namespace
+}  // namespace aerie
