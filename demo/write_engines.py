@@ -140,7 +140,7 @@ def main() -> int:
         right=native["accept_length"],
         texts=min(arguments.texts, len(RECORDED_PROMPTS)),
         recorded=recorded,
-        verify=_shortened(report),
+        verify=_shortened(report.replace(str(recording), "build/engines/recording")),
         code=code,
         meaning=MEANINGS[code],
         code_right=code_right,

@@ -79,10 +79,10 @@ class World:
         self.server.stop()
         self.relay.close()
 
-    def start_server(self, head=None) -> AerieServer:
+    def start_server(self, head=None, *flags) -> AerieServer:
         self._starts += 1
         folder = self._work / f"server{self._starts}"
-        self.server = AerieServer(self._binary, head or self._head, self._target, folder)
+        self.server = AerieServer(self._binary, head or self._head, self._target, folder, *flags)
         self.relay.lead_to(self.server.address)
         return self.server
 
@@ -110,7 +110,9 @@ class World:
     def swap(self):
         """A head that was trained on other boundaries comes in the place of the right one."""
         self.kill()
-        self.start_server(head_with_ids(self._head, [1, 13, 25], self._work / "other-head"))
+        head = head_with_ids(self._head, [1, 13, 25], self._work / "other-head")
+        # Ids of no known default may mean two things, and the server does not guess.
+        self.start_server(head, "--layer-id-convention", "output-of-layer")
 
     def swap_back(self):
         self.kill()
