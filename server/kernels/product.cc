@@ -1,5 +1,6 @@
 #include "server/kernels/product.h"
 
+#include <bit>
 #include <limits>
 
 #include "server/kernels/product_panels.h"
@@ -30,12 +31,12 @@ AERIE_INLINE float ToIntegers(const float* from, int64_t count, int16_t* to) {
     spread += from[i] - from[i];
   }
   const bool finite = spread == 0.0f;
+  // Of a block that is too small for it the factor is infinite, and the scale makes up for that: it
+  // is next to 0.
   const float factor = finite && largest > 0.0f ? kLargestInteger / largest : 0.0f;
-  // Too small a block for a factor would be one of infinity; it counts for nothing.
-  const bool usable = factor <= std::numeric_limits<float>::max();
   constexpr float kRounder = 12582912.0f;  // see Exp()
   for (int64_t i = 0; i < count; ++i) {
-    const float shifted = (usable && finite ? from[i] * factor : 0.0f) + kRounder;
+    const float shifted = from[i] * factor + kRounder;
     to[i] =
         static_cast<int16_t>(std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRounder));
   }

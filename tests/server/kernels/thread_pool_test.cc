@@ -39,15 +39,31 @@ TEST(ThreadPoolTest, ThreadsThatRunTogetherHaveNumbersOfTheirOwn) {
 }
 
 // Both wait for each other within the work: one thread alone would never end.
-TEST(ThreadPoolTest, TasksRunAtTheSameTime) {
+TEST(ThreadPoolTest, TasksRunAtTheSameTimeOnThreadsOfDifferentNumbers) {
   ThreadPool pool(2);
   std::atomic<int> arrived = 0;
-  pool.Run(2, [&](int64_t, int) {
+  int thread_of[2] = {-1, -1};
+  pool.Run(2, [&](int64_t task, int thread) {
+    thread_of[task] = thread;
     arrived.fetch_add(1);
-    arrived.notify_all();
-    for (int seen = arrived.load(); seen < 2; seen = arrived.load()) arrived.wait(seen);
+    while (arrived.load() < 2) std::this_thread::yield();
   });
-  EXPECT_EQ(arrived, 2);
+  EXPECT_EQ(thread_of[0] + thread_of[1], 1);
+  EXPECT_NE(thread_of[0], thread_of[1]);
+}
+
+TEST(ThreadPoolTest, RunWaitsForATaskThatTakesLongerThanTheCallers) {
+  ThreadPool pool(2);
+  std::atomic<int> arrived = 0;
+  std::atomic<bool> ended = false;
+  pool.Run(2, [&](int64_t, int thread) {
+    arrived.fetch_add(1);
+    while (arrived.load() < 2) std::this_thread::yield();
+    if (thread == 0) return;
+    for (int i = 0; i < 10000; ++i) std::this_thread::yield();
+    ended = true;
+  });
+  EXPECT_TRUE(ended);
 }
 
 // How many of the process's threads run or want to, by what the system says.
