@@ -94,11 +94,11 @@ class Worker:
         self.client.close()
 
     def _noting(self, call, method):
-        def noted(request, timeout):
+        def noted(request, timeout, *metadata):
             begun = time.perf_counter()
             code, sent = grpc.StatusCode.OK, 0
             try:
-                response = call(request, timeout)
+                response = call(request, timeout, *metadata)
                 sent = response.ByteSize()
                 return response
             except AerieError as error:

@@ -106,7 +106,8 @@ class Prometheus:
         (found,) = self.get("query", query=f"{selector}[{window}]", time=f"{at:.3f}")["result"]
         return [milliseconds(moment) for moment, _ in found["values"]]
 
-    def alert_state(self, name):
-        """inactive, pending or firing: the worst over all its series."""
-        states = {alert["state"] for alert in self.get("alerts")["alerts"] if alert["labels"]["alertname"] == name}
+    def alert_state(self, name, instance=None):
+        """inactive, pending or firing: the worst over all its series, or over those of one instance."""
+        states = {alert["state"] for alert in self.get("alerts")["alerts"]
+                  if alert["labels"]["alertname"] == name and instance in (None, alert["labels"].get("instance"))}
         return "firing" if "firing" in states else "pending" if "pending" in states else "inactive"
