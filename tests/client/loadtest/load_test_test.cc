@@ -10,9 +10,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/error_detail.h"
-#include "tests/client/fake_draft_service.h"
-#include "tests/client/loadtest/fake_clock.h"
-#include "tests/client/test_server.h"
+#include "tests/client/loadtest/load_test_fixture.h"
 
 namespace aerie::loadtest {
 namespace {
@@ -22,30 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-class LoadTestTest : public ::testing::TestWithParam<TransportKind> {
- protected:
-  LoadOptions Options() {
-    LoadOptions options;
-    options.address = server_.address();
-    options.transport = GetParam();
-    options.sessions = LoadProfile::Constant(4);
-    options.requests = 10;
-    options.rounds = 20;
-    options.k = 4;
-    options.prompt_rows = 30;
-    options.deadline = absl::Seconds(60);
-    return options;
-  }
-  Report Run(const LoadOptions& options) {
-    auto test = LoadTest::Prepare(options);
-    EXPECT_TRUE(test.ok()) << test.status();
-    return (*test)->Run(nullptr);
-  }
-
-  FakeDraftService service_;
-  TestServer server_{&service_};
-};
 
 INSTANTIATE_TEST_SUITE_P(Transports, LoadTestTest,
                          ::testing::Values(TransportKind::kUnary, TransportKind::kStream),
@@ -230,76 +204,6 @@ TEST_P(LoadTestTest, StopsWhenAskedTo) {
   const Report report = (*test)->Run(nullptr);
   EXPECT_EQ(report.result.whole.rounds, 9);
   EXPECT_EQ(report.result.whole.sessions_compared, 1);
-}
-
-TEST_P(LoadTestTest, AStallShowsInTheLatencyFromTheIntendedStartAndNotInTheOneFromTheSend) {
-  FakeClock clock;
-  std::atomic<int> calls{0};
-  service_.before_draft = [&](const v1::DraftRequest&) {
-    // Each draft takes a millisecond; one of a hundred takes a second.
-    clock.Advance(++calls == 21 ? absl::Seconds(1) : absl::Milliseconds(1));
-    return absl::OkStatus();
-  };
-  LoadOptions options = Options();
-  options.requests.reset();
-  options.sessions = LoadProfile::Constant(1);
-  options.rounds = 1000;
-  options.rate = LoadProfile::Constant(100);
-  options.arrivals = Arrivals::kConstant;
-  options.total_rounds = 100;
-  auto test = LoadTest::Prepare(options, &clock);
-  ASSERT_TRUE(test.ok()) << test.status();
-  const RunResult result = (*test)->Run(nullptr).result;
-  const MeasuredStats& m = result.measured;
-  EXPECT_EQ(result.whole.rounds, 100);
-  ASSERT_EQ(m.round.count(), 100);
-  EXPECT_LT(m.round.Quantile(0.99), absl::Microseconds(1001)) << "from the send, one was slow";
-  EXPECT_EQ(m.round.max(), absl::Seconds(1));
-  // Round 19 was sent at 190 ms and answered at 1190 ms. Round n behind it could only be sent when
-  // the one before was answered, and ended at 1171 + n ms, n times 10 ms being when it was meant to
-  // start.
-  EXPECT_GE(m.round_intended.Quantile(0.5), absl::Milliseconds(500));
-  EXPECT_EQ(m.round_intended.max(), absl::Seconds(1));
-  EXPECT_EQ(m.late_rounds, 80 + 1) << "all behind the stall, and the first, behind the prompt";
-  EXPECT_EQ(m.wake_lag.max(), absl::ZeroDuration()) << "none of it was the tester's fault";
-}
-
-TEST_P(LoadTestTest, AnOpenLoopStartsWhatItWasAskedForAndNoMore) {
-  FakeClock clock;
-  service_.before_draft = [&](const v1::DraftRequest&) {
-    clock.Advance(absl::Microseconds(10));
-    return absl::OkStatus();
-  };
-  LoadOptions options = Options();
-  options.requests.reset();
-  options.sessions = LoadProfile::Constant(1);
-  options.rate = *LoadProfile::Parse("50:1s,100:1s");
-  options.arrivals = Arrivals::kConstant;
-  options.rounds = 1000;
-  auto test = LoadTest::Prepare(options, &clock);
-  ASSERT_TRUE(test.ok()) << test.status();
-  const RunResult result = (*test)->Run(nullptr).result;
-  EXPECT_EQ(result.whole.rounds, 150);
-  EXPECT_EQ(result.asked_rounds, 150);
-  ASSERT_THAT(result.measured.pieces, SizeIs(2));
-  EXPECT_EQ(result.measured.pieces[0].round.count(), 50);
-  EXPECT_EQ(result.measured.pieces[1].round.count(), 100);
-  EXPECT_EQ(result.measured.late_rounds, 1) << "the first, behind the prompt";
-}
-
-TEST_P(LoadTestTest, CountsFailedRoundsByTheirCodeAndLeavesThemOutOfTheOthersLatency) {
-  std::atomic<int> calls{0};
-  service_.before_draft = [&](const v1::DraftRequest&) {
-    return ++calls == 5 ? WithReason(absl::InternalError("broken"), "BROKEN") : absl::OkStatus();
-  };
-  LoadOptions options = Options();
-  options.requests = 1;
-  options.rounds = 10;
-  const MeasuredStats m = Run(options).result.measured;
-  EXPECT_EQ(m.round_by_code.at("OK").count(), 9);
-  EXPECT_EQ(m.round_by_code.at("INTERNAL").count(), 1);
-  EXPECT_EQ(m.round_intended.count(), 9);
-  EXPECT_EQ(m.failed_rounds, 1);
 }
 
 TEST_P(LoadTestTest, UsesAsManyConnectionsAsItIsGiven) {
