@@ -1,7 +1,9 @@
 """A program in another root, as a container engine would run it: own mounts, processes and network, no privileges."""
 
+import os
 import pathlib
 import shlex
+import signal
 import subprocess
 
 
@@ -55,8 +57,8 @@ class Sandbox:
     def run(self, command):
         """Another program in the same container, as a health check is."""
         return subprocess.run(
-            ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--net", "--root", "/usr/bin/env", "-i",
-             *unprivileged(self._user), "/usr/bin/env",
+            ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--net", "--root", "--wd",
+             "/usr/bin/env", "-i", *unprivileged(self._user), "/usr/bin/env",
              *[f"{name}={value}" for name, value in self._environment.items()], *command],
             capture_output=True, text=True)
 
@@ -66,5 +68,9 @@ class Sandbox:
         return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
 
     def close(self):
+        # The program itself: it is the first process of its namespace, and all others there end with it. Ending
+        # unshare alone would leave it, for a change of user takes away the signal that --kill-child asked for.
+        if self.process.poll() is None and self.pid:
+            os.kill(self.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
