@@ -4,6 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "aerie_version.h"
+
 namespace aerie {
 namespace {
 
@@ -39,6 +42,14 @@ void AddCheckpointFlags(CLI::App& app, CheckpointOptions& options) {
                  "given several times.")
       ->type_name("KEY")
       ->allow_extra_args(false);
+}
+
+void AddVersionFlag(CLI::App& app) {
+  app.set_version_flag(
+      "--version",
+      absl::StrCat(app.get_name(), " ", kVersion, kRevision[0] == '\0' ? "" : " revision ",
+                   kRevision, " (", kCompiler, ")\n"),
+      "Print the version and leave.");
 }
 
 }  // namespace aerie

@@ -13,4 +13,7 @@ namespace aerie {
 // `options` must outlive the parsing.
 void AddCheckpointFlags(CLI::App& app, CheckpointOptions& options);
 
+// --version: parsing throws CLI::CallForVersion, whose text ends with a line break.
+void AddVersionFlag(CLI::App& app);
+
 }  // namespace aerie

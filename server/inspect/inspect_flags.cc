@@ -28,6 +28,7 @@ absl::StatusOr<InspectOptions> ParseInspectFlags(const std::vector<std::string>&
       ->capture_default_str()
       ->type_name("GB/s");
   AddCheckpointFlags(app, options.checkpoint);
+  AddVersionFlag(app);
 
   // CLI11 takes the arguments from the back.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
@@ -35,6 +36,9 @@ absl::StatusOr<InspectOptions> ParseInspectFlags(const std::vector<std::string>&
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
     options.print = app.help();
+    return options;
+  } catch (const CLI::CallForVersion& version) {
+    options.print = version.what();
     return options;
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -92,6 +92,7 @@ absl::StatusOr<VerifyFlags> ParseVerifyFlags(const std::vector<std::string>& arg
       ->type_name("THREADS");
   AddSearchFlags(app, flags.options);
   AddCheckpointFlags(app, flags.checkpoint);
+  AddVersionFlag(app);
 
   // CLI11 takes the arguments from the back.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
@@ -99,6 +100,9 @@ absl::StatusOr<VerifyFlags> ParseVerifyFlags(const std::vector<std::string>& arg
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
     flags.print = app.help();
+    return flags;
+  } catch (const CLI::CallForVersion& version) {
+    flags.print = version.what();
     return flags;
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(absl::StrCat(

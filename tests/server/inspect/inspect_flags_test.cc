@@ -26,6 +26,12 @@ TEST(InspectFlagsTest, AFolderIsEnough) {
   EXPECT_THAT(options->checkpoint.head.ignored_config_keys, IsEmpty());
 }
 
+TEST(InspectFlagsTest, TheVersionIsToldWithoutAFolder) {
+  const auto options = ParseInspectFlags({"--version"});
+  ASSERT_THAT(options, IsOk());
+  EXPECT_THAT(options->print.value_or(""), testing::StartsWith("aerie-inspect 0."));
+}
+
 TEST(InspectFlagsTest, OverridesReachTheLoader) {
   const auto options = ParseInspectFlags(
       {"head", "--target", "target", "--json", "--bandwidth=80", "--embedding-key=wte",

@@ -30,6 +30,12 @@ TEST(VerifyFlagsTest, HaveDefaultsForAllButTheFolders) {
   EXPECT_TRUE(flags->checkpoint.ignore_wiring_file);
 }
 
+TEST(VerifyFlagsTest, TellTheVersionWithoutAFolder) {
+  const auto flags = ParseVerifyFlags({"--version"});
+  ASSERT_THAT(flags, IsOk());
+  EXPECT_THAT(flags->print.value_or(""), testing::StartsWith("aerie-verify 0."));
+}
+
 TEST(VerifyFlagsTest, TakeJsonWithAndWithoutAFile) {
   EXPECT_EQ(Parse({"--json"})->json, "");
   EXPECT_EQ(Parse({"--json", "--depth", "3"})->json, "");
