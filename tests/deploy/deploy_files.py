@@ -18,19 +18,13 @@ sys.path.insert(0, str(GRAFANA))
 METRIC = re.compile(r"\b(?:aerie|grpc_server|process)_[a-z0-9_]+\b")
 RECORDED = re.compile(r"\baerie:[a-z0-9_:]+")
 HISTOGRAM_PARTS = ("_bucket", "_sum", "_count")
-# Not of every server: one without a request log, or that does not count what adaptive k chose, has none of these.
-OF_SOME_SERVERS = {
-    "aerie_calls_total", "aerie_request_log_records_total", "aerie_request_log_dropped_total",
-    "aerie_adaptive_k_tokens", "aerie_verify_duration_seconds",
-}
-
 
 
 @functools.cache
 def server_metrics():
-    """Every name that a server may export: those of this one, from the place that knows them, and of some."""
+    """Every name that a server may export, from the place that knows them."""
     text = (ROOT / "server/metrics/metric_names.h").read_text()
-    return set(re.findall(r'"((?:aerie|grpc_server|process)_[a-z0-9_]+)"', text)) | OF_SOME_SERVERS
+    return set(re.findall(r'"((?:aerie|grpc_server|process)_[a-z0-9_]+)"', text))
 
 
 def recording_rules():

@@ -80,14 +80,12 @@ def overview(truth, facts):
         "RPC errors": labelled({frozenset({("grpc_method", method), ("grpc_code", code)}): rate(count)
                                 for (method, code), count in truth.rpc_errors().items()}),
         "Refusals by reason": per_reason(truth, books.rejected, REJECT_REASONS),
-        "Calls": truth.if_exported("aerie_calls_total", by("call", {
-            call: rate(sum(count for (asked, _), count in truth.calls().items() if asked == call)) for call in CALLS})),
-        "Failed calls": truth.if_exported("aerie_calls_total", labelled({
+        "Calls": by("call", {
+            call: rate(sum(count for (asked, _), count in truth.calls().items() if asked == call)) for call in CALLS}),
+        "Failed calls": labelled({
             frozenset({("call", call), ("grpc_code", code)}): rate(count)
-            for (call, code), count in truth.calls().items() if code != "OK"})),
-        "Request log": {
-            "A": truth.if_exported("aerie_request_log_records_total", one(0)),
-            "B": truth.if_exported("aerie_request_log_dropped_total", by("reason", dict.fromkeys(DROP_REASONS, 0)))},
+            for (call, code), count in truth.calls().items() if code != "OK"}),
+        "Request log": {"A": one(0), "B": by("reason", dict.fromkeys(DROP_REASONS, 0))},
         "RPC latency p99": by("grpc_method", {method: truth.rpc_quantile(0.99, method) for method in METHODS
                                               if method != "DraftStream" and by_method[method]}, TIMED),
         "Hidden states": by("transport", {"inline": rate(books.rows * facts.row_bytes)}),
@@ -141,8 +139,7 @@ def requests(truth, facts):
         "Drafts that reached it": by("position", {i: books.reached(i) / books.drafts for i in range(MAX_K)}),
         "Tokens of drafts": by("le", truth.bucket_rates("aerie_draft_length_tokens")),
         "Levels of drafts": by("le", truth.bucket_rates("aerie_draft_depth_levels")),
-        "k that was chosen": truth.if_exported("aerie_adaptive_k_tokens", by("le", truth.bucket_rates(
-            "aerie_adaptive_k_tokens", []))),
+        "k that was chosen": by("le", truth.bucket_rates("aerie_adaptive_k_tokens", [])),
         "Verification by the target": {letter: nothing("the script's workers report no times") for letter in "AB"},
         "Draft latency": by("le", truth.bucket_rates("aerie_draft_duration_seconds", truth.phases()["total"])),
     }

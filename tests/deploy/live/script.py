@@ -38,25 +38,32 @@ CHAINS = [
 ]
 
 
-def play(worker, address, repeat=3):
-    """All of it. Two sessions stay open: 40 rows in three pages, and a fork that shares two of them."""
-    for _ in range(repeat):
-        for rows, k, rounds, last in CHAINS:
-            sequence = worker.open()
-            sequence.prompt(rows, k)
-            for accepted, next_k, says in rounds:
-                sequence.keep(accepted, next_k, says)
-            sequence.close(last)
-    _trees(worker)
-    _refusals(worker)
-    _evictions(worker)
-    _stream(worker, address)
+def play(worker, address, until):
+    """All of it once, and again until that time. At the end two sessions stay open: 40 rows in three pages, and a fork
+    that shares two of them."""
+    while True:
+        _chains(worker)
+        _trees(worker)
+        _refusals(worker)
+        _evictions(worker)
+        _stream(worker, address)
+        if time.time() >= until:
+            break
     left = worker.open()
     left.prompt(39, 3)
     left.keep(0, 2)
     fork = left.fork(worker, 32)
     fork.prompt(4, 4)
     return left, fork
+
+
+def _chains(worker):
+    for rows, k, rounds, last in CHAINS * 3:
+        sequence = worker.open()
+        sequence.prompt(rows, k)
+        for accepted, next_k, says in rounds:
+            sequence.keep(accepted, next_k, says)
+        sequence.close(last)
 
 
 def _trees(worker):

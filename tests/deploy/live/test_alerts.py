@@ -9,11 +9,13 @@ import re
 import signal
 
 import grpc
+import guarded_head
 import pytest
 from aerie_draft import DraftClient, captures_at
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
 from aerie_draft.codec import manifest_message
 from aerie_draft.errors import ManifestMismatch
+from recorded_rows import Recording
 from server_process import ServerProcess, wait_until
 
 from load import MANIFEST, ROW_BYTES
@@ -34,8 +36,9 @@ def shorten(rules):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
+    head = guarded_head.make_guarded_head(Recording(), tmp_path_factory.mktemp("guarded"))
     # One waiting call is the most: a burst finds the queue full.
-    with ServerProcess(tmp_path_factory.mktemp("server"), "--max-queued", 1) as process:
+    with ServerProcess(tmp_path_factory.mktemp("server"), "--max-queued", 1, "--name", "drafter", drafter=head) as process:
         yield process
 
 
@@ -120,6 +123,14 @@ def test_a_burst_of_calls_fires_queue_full_until_it_is_over(prometheus, server):
     with grpc.insecure_channel(server.address) as channel:
         until(prometheus, alert, "firing", bursts(draft_pb2_grpc.DraftServiceStub(channel)))
     until(prometheus, alert, "inactive")
+
+
+def test_the_guard_finds_a_worker_whose_captures_are_swapped_and_forgives_it_when_mended(prometheus, server, replay):
+    """From the worker's rows to the alert, with nothing scripted between: the real guard, its metrics, the rule."""
+    alert, instance = "AerieWiringWrong", server.ports["metrics"]
+    until(prometheus, alert, "inactive", replay.rounds(), instance)
+    until(prometheus, alert, "firing", replay.rounds(swapped=True), instance)
+    until(prometheus, alert, "inactive", replay.rounds(), instance)
 
 
 @pytest.mark.parametrize("alert, state", [("AerieWiringWrong", "wrong"), ("AerieWiringSuspect", "suspect")])

@@ -6,7 +6,6 @@ import urllib.request
 
 from server_process import PATIENCE
 
-from expectation import nothing
 from promql_math import bucket_counts, quantile_range
 
 PHASES = ("queue", "extend", "step", "total")
@@ -98,18 +97,12 @@ class Truth:
         known = {phase: (mean * (1 - TIMING_SLACK), mean * (1 + TIMING_SLACK)) for phase, mean in means.items()}
         return known | {phase: (0.0, max(rpc.seconds for rpc in self.books.rpcs)) for phase in self.unseen_phases()}
 
-    def exports(self, metric):
-        return re.search(rf"^{metric}(_bucket)?\{{", self.page, flags=re.MULTILINE) is not None
-
-    def if_exported(self, metric, expectation):
-        """Of a metric that only some servers have."""
-        return expectation if self.exports(metric) else nothing("this server has no such metric")
-
     def calls(self):
-        """{(what was asked for, code): how often}, those on the stream too: one session was opened and drafted for."""
+        """{(what was asked for, code): how often}, those on streams too: on each a session was opened and drafted for."""
         names = {"OpenSession": "open_session", "Draft": "draft", "CloseSession": "close_session"}
         counts = collections.Counter((names[rpc.method], rpc.code) for rpc in self.books.rpcs if rpc.method in names)
-        return counts + collections.Counter({("open_session", "OK"): 1, ("draft", "OK"): 1})
+        streams = sum(rpc.method == "DraftStream" for rpc in self.books.rpcs)
+        return counts + collections.Counter({("open_session", "OK"): streams, ("draft", "OK"): streams})
 
     def methods(self):
         """All that the server has; those of administrators are not called here."""
