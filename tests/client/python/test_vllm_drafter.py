@@ -185,6 +185,16 @@ def test_an_aborted_request_is_closed_and_its_last_draft_not_judged(world):
     assert world.server.closed[0].record.num_spec_steps == 0
 
 
+def test_a_request_that_ends_while_its_draft_is_late_is_closed_behind_it_and_not_judged(world):
+    a = Request("a")
+    world.round(a.rows([1, 2, 3]))
+    world.network.silent = True
+    assert world.round(a.rows([7], verified=(7,), accepted=1)) == [[]]
+    world.drafter.leave(["a"])
+    assert world.network.kinds() == ["draft", "close_session"], "an idle engine has no later round"
+    assert list(world.network.posted[-1][1].final_token_ids) == []
+
+
 def test_old_rows_are_let_go_once_the_server_holds_them():
     world = World(settings=dict(keep_rows=2))
     a = Request("a")

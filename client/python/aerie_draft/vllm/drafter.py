@@ -144,10 +144,15 @@ class BatchDrafter:
         self._leaving = [state for state in self._leaving if not self._left(state)]
 
     def _left(self, state: RequestState) -> bool:
-        if state.call is not None:
-            return False
+        """Whether the server has been told. An idle engine has no further round to do it in."""
+        final_tokens: Sequence[int] = ()
+        if state.call is None:
+            final_tokens = state.final_tokens()
+        elif state.call.kind != "draft":
+            return False  # A session that is being opened has no name yet.
+        # Behind a draft that is late: nobody verified what it proposes, so nothing judges it.
         self._close_abandoned(state)
-        self._close_session(state.session_id, state.final_tokens())
+        self._close_session(state.session_id, final_tokens)
         return True
 
     def _close_abandoned(self, state: RequestState) -> None:
