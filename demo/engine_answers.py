@@ -1,5 +1,5 @@
 """What engines answer and count, as values: answers with how close they were to being others, and
-the counters that vLLM and aerie-server both have."""
+the counters that the engines and aerie-server all have."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Metrics:
 
 @dataclasses.dataclass(frozen=True)
 class SpecDecode:
-    """The counters that both programs have, under their own prefixes."""
+    """The counters that all programs have, under their own prefixes."""
 
     drafts: int
     draft_tokens: int
@@ -69,7 +69,7 @@ class SpecDecode:
 
     @staticmethod
     def read(metrics: Metrics, prefix: str, k: int) -> SpecDecode:
-        """`prefix` is "vllm:" or "aerie_"."""
+        """`prefix` is "vllm:", "llamacpp:" or "aerie_"."""
         name = prefix + "spec_decode_num_{}_total"
 
         def count(what, **labels):

@@ -102,7 +102,7 @@ class AerieServer(Session):
         command += ["--dtype", "float32", "--listen", "127.0.0.1:0"]
         command += ["--metrics-listen", "127.0.0.1:0", "--port-file", self._port_file, *flags]
         super().__init__(command, folder / "server.log", one_thread())
-        _wait(
+        wait_for(
             lambda: self._port_file.exists() or not self.alive(), "aerie-server's port file", 120.0
         )
         if not self.alive():
@@ -119,6 +119,8 @@ class AerieServer(Session):
 
 class Engine(Session):
     """vLLM's HTTP server with one thread. Ready once the constructor returns."""
+
+    prefix = "vllm:"
 
     def __init__(self, python, target, folder: pathlib.Path, *flags, package=None):
         """`package`: a folder with aerie_draft, for engines that draft through Aerie."""
@@ -142,7 +144,7 @@ class Engine(Session):
             environment["PYTHONPATH"] = str(package)
         super().__init__(command, folder / "engine.log", environment)
         try:
-            _wait(lambda: self._healthy() or not self.alive(), "the engine", START_PATIENCE)
+            wait_for(lambda: self._healthy() or not self.alive(), "the engine", START_PATIENCE)
             if not self.alive():
                 raise EngineError(
                     f"vLLM ended with {self.process.returncode}; expected it to serve; its log "
@@ -245,7 +247,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _wait(condition, what: str, patience: float):
+def wait_for(condition, what: str, patience: float):
     end = time.monotonic() + patience
     while time.monotonic() < end:
         value = condition()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from engine_answers import Answer, SpecDecode, compare
 from engine_process import AerieServer, Engine, aerie_flags, head_with_ids, native_flags
+from llama_cpp import LlamaCpp, convert
 
 # One sequence after the other; no prefix is taken over from the prompt before.
 ENGINE_FLAGS = [
@@ -110,8 +111,27 @@ def run_aerie(places: Places, prompts, max_tokens: int, k: int, pages=None) -> R
             return run
 
 
+def run_llama_cpp(places: Places, folder: pathlib.Path, prompts, max_tokens: int, k: int):
+    """llama.cpp without drafts and with its own EAGLE-3: two runs. `folder`: build/llamacpp."""
+    from transformers import AutoTokenizer
+
+    work, python = places.work / "llamacpp", folder / "venv/bin/python"
+    work.mkdir(parents=True, exist_ok=True)
+    tokenizer = AutoTokenizer.from_pretrained(places.target)
+    target = convert(folder, places.target, work / "target.gguf")
+    # It reads layer ids at the top level of the config only, and else has boundaries by default,
+    # which for this target are those of the head.
+    flags = ("--target-model-dir", places.target)
+    drafter = convert(folder, places.drafter, work / "drafter.gguf", *flags)
+    with LlamaCpp(python, tokenizer, target, work / "plain") as engine:
+        plain = _ask(engine, "llama.cpp", prompts, max_tokens, top_logprobs=True)
+    with LlamaCpp(python, tokenizer, target, work / "native", drafter, k) as engine:
+        native = _ask(engine, "llama.cpp, its own EAGLE-3", prompts, max_tokens, k=k)
+    return plain, native
+
+
 def _ask(
-    engine: Engine,
+    engine: Engine | LlamaCpp,
     name: str,
     prompts: Sequence[str],
     max_tokens: int,
@@ -141,11 +161,11 @@ def _ask(
     )
 
 
-def _counters(engine: Engine, server: AerieServer | None, k: int):
+def _counters(engine: Engine | LlamaCpp, server: AerieServer | None, k: int):
     """Both programs' counts; the end of the last request reaches the server in passing."""
     end = time.monotonic() + 30.0
     while True:
-        counted = SpecDecode.read(engine.metrics(), "vllm:", k)
+        counted = SpecDecode.read(engine.metrics(), engine.prefix, k)
         if server is None:
             return counted, None
         theirs = SpecDecode.read(server.metrics(), "aerie_", k)

@@ -7,6 +7,7 @@ when the two programs do not count the same drafts.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import signal
@@ -104,6 +105,7 @@ def main() -> int:
         "prompts": len(prompts),
         "max_new_tokens": tokens,
         "runs": [as_row(run, plain) for run in (plain, native, aerie)],
+        "plain_answers": [dataclasses.asdict(answer) for answer in plain.answers],
     }
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n")

