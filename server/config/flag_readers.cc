@@ -68,6 +68,10 @@ absl::StatusOr<LayerIdConvention> ReadConvention(const std::string& flag, const 
                     "input-of-layer");
 }
 
+std::string ConventionName(LayerIdConvention convention) {
+  return convention == LayerIdConvention::kInputOfLayer ? "input-of-layer" : "output-of-layer";
+}
+
 absl::StatusOr<GuardMode> ReadGuardMode(const std::string& flag, const std::string& text) {
   for (const GuardMode mode : {GuardMode::kOff, GuardMode::kAlert, GuardMode::kNotServing}) {
     if (GuardModeName(mode) == text) return mode;

@@ -24,6 +24,8 @@ absl::StatusOr<absl::Duration> ReadDuration(const std::string& flag, const std::
 absl::StatusOr<bool> ReadSwitch(const std::string& flag, const std::string& text);
 absl::StatusOr<double> ReadNumber(const std::string& flag, const std::string& text);
 absl::StatusOr<LayerIdConvention> ReadConvention(const std::string& flag, const std::string& text);
+// What it reads as that.
+std::string ConventionName(LayerIdConvention convention);
 absl::StatusOr<GuardMode> ReadGuardMode(const std::string& flag, const std::string& text);
 absl::StatusOr<std::string> ReadText(const std::string& flag, const std::string& text);
 // NAME=WEIGHT each; no name twice.

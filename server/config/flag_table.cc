@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status_macros.h"
+#include "server/config/drafters_file.h"
 #include "server/config/flag_readers.h"
 
 namespace aerie {
@@ -95,6 +96,19 @@ void AddDrafterFlags(TableBuilder& table) {
              .repeatable = true,
              .set = [](const std::vector<std::string>& texts, Options* options) {
                options->drafter.ignored_config_keys = texts;
+               return absl::OkStatus();
+             }});
+  table.Raw({.name = "drafters",
+             .group = "",
+             .value = "FILE",
+             .help =
+                 "More drafters: a JSON list with an object for each, whose keys are the flags "
+                 "of this group with underscores, each with a name. Paths that are not absolute "
+                 "start at the file's folder. Beside --drafter, or in its place.",
+             .default_text = "",
+             .repeatable = false,
+             .set = [](const std::vector<std::string>& texts, Options* options) -> absl::Status {
+               AERIE_ASSIGN_OR_RETURN(options->more_drafters, ReadDraftersFile(texts.front()));
                return absl::OkStatus();
              }});
 }

@@ -131,7 +131,7 @@ absl::Status ProcessOptions::Validate() const {
 }
 
 absl::Status Options::Validate() const {
-  AERIE_RETURN_IF_ERROR(drafter.Validate());
+  AERIE_RETURN_IF_ERROR(CheckDrafters());
   AERIE_RETURN_IF_ERROR(compute.Validate());
   AERIE_RETURN_IF_ERROR(engine.Validate());
   AERIE_RETURN_IF_ERROR(CheckPart("--max-sessions-per-client", engine.max_sessions_per_client,
@@ -154,6 +154,27 @@ bool Options::IsGiven(const char* flag) const {
     if (setting.name == flag) return setting.source != "default";
   }
   return false;
+}
+
+std::vector<DrafterOptions> Options::AllDrafters() const {
+  std::vector<DrafterOptions> all;
+  if (!drafter.drafter.empty()) all.push_back(drafter);
+  all.insert(all.end(), more_drafters.begin(), more_drafters.end());
+  return all;
+}
+
+absl::Status Options::CheckDrafters() const {
+  if (!drafter.drafter.empty() || more_drafters.empty()) return drafter.Validate();
+  for (const char* flag :
+       {"target", "name", "layer_id_convention", "embedding_key", "norm_before_residual",
+        "norm_output", "rope_theta", "ignore_config_key"}) {
+    if (!IsGiven(flag)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", absl::StrReplaceAll(flag, {{"_", "-"}}),
+        " is given but --drafter is not; expected it beside the drafter that it is about; write it "
+        "into the file of --drafters, or give --drafter"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Options::CheckSink() const {

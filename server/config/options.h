@@ -94,6 +94,7 @@ struct ProcessOptions {
 
 struct Options {
   DrafterOptions drafter;
+  std::vector<DrafterOptions> more_drafters;  // of --drafters
   ComputeOptions compute;
   EngineOptions engine;
   KvOptions kv;
@@ -109,6 +110,9 @@ struct Options {
 
   absl::Status Validate() const;
 
+  // That of --drafter, if it is given, and those of --drafters.
+  std::vector<DrafterOptions> AllDrafters() const;
+
   // Lowers engine.max_rows_per_call to the rows of `row_width` elements that one message holds, and
   // says so in `settings`: a client that keeps to GetServerInfo's limits never meets the other one.
   void LimitRowsToMessage(int64_t row_width);
@@ -116,6 +120,7 @@ struct Options {
  private:
   // Whether somebody asked for `flag`, its name with underscores.
   bool IsGiven(const char* flag) const;
+  absl::Status CheckDrafters() const;
   absl::Status CheckSink() const;
   absl::Status CheckRecord() const;
   absl::Status CheckRequestLog() const;

@@ -18,7 +18,9 @@ std::unique_ptr<LiveGuard> MakeGuard(GuardMode mode, const Wiring& wiring,
   LiveGuardOptions options{
       .profile = std::move(profile), .captures = wiring.size(), .observer = observer};
   if (mode == GuardMode::kNotServing) {
-    options.on_worst = [gate](WiringState worst) { gate->SetFit(worst != WiringState::kWrong); };
+    options.on_worst = [gate, observer](WiringState worst) {
+      gate->SetFit(observer, worst != WiringState::kWrong);
+    };
   }
   return std::make_unique<LiveGuard>(std::move(options));
 }
@@ -51,39 +53,43 @@ absl::StatusOr<std::unique_ptr<LiveRecorder>> MakeRecorder(const Options& option
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RowWatchers>> RowWatchers::Start(const Options& options,
-                                                                const DrafterSpec& spec,
-                                                                std::optional<GuardProfile> profile,
-                                                                WiringObserver* observer,
-                                                                ServingGate* gate) {
-  absl::StatusOr<std::unique_ptr<LiveRecorder>> recorder = MakeRecorder(options, spec);
+absl::StatusOr<std::unique_ptr<RowWatchers>> RowWatchers::Start(
+    const Options& options, const DrafterSpec& spec, bool record,
+    std::optional<GuardProfile> profile, WiringObserver* observer, ServingGate* gate) {
+  absl::StatusOr<std::unique_ptr<LiveRecorder>> recorder = nullptr;
+  if (record) recorder = MakeRecorder(options, spec);
   if (!recorder.ok()) return recorder.status();
   return std::unique_ptr<RowWatchers>(new RowWatchers(
       MakeGuard(options.wiring_guard, spec.wiring, std::move(profile), observer, gate),
-      *std::move(recorder)));
+      *std::move(recorder), gate, observer));
 }
 
-RowWatchers::RowWatchers(std::unique_ptr<LiveGuard> guard, std::unique_ptr<LiveRecorder> recorder)
-    : guard_(std::move(guard)), recorder_(std::move(recorder)), all_([this] {
+RowWatchers::~RowWatchers() { gate_->SetFit(source_, true); }
+
+RowWatchers::RowWatchers(std::unique_ptr<LiveGuard> guard, std::unique_ptr<LiveRecorder> recorder,
+                         ServingGate* gate, const void* source)
+    : gate_(gate),
+      source_(source),
+      guard_(std::move(guard)),
+      recorder_(std::move(recorder)),
+      all_([this] {
         std::vector<RowObserver*> observers;
         if (guard_ != nullptr) observers.push_back(guard_.get());
         if (recorder_ != nullptr) observers.push_back(recorder_.get());
         return observers;
       }()) {}
 
-void RowWatchers::AddTo(ServiceBackend* backend) const {
+void RowWatchers::AddTo(ServedDrafter* drafter) const {
   if (guard_ != nullptr) {
-    backend->wiring_state = [guard = guard_.get()] { return guard->WorstState(); };
+    drafter->wiring_state = [guard = guard_.get()] { return guard->WorstState(); };
   }
   if (recorder_ != nullptr) {
-    backend->recording = [recorder = recorder_.get()] { return recorder->recording(); };
+    drafter->recording = [recorder = recorder_.get()] { return recorder->recording(); };
   }
 }
 
-void RowWatchers::AddTo(AdminBackend* backend) const {
-  if (guard_ != nullptr) {
-    backend->wiring_reports = [guard = guard_.get()] { return guard->Reports(); };
-  }
+std::vector<WiringReport> RowWatchers::Reports() const {
+  return guard_ == nullptr ? std::vector<WiringReport>{} : guard_->Reports();
 }
 
 void RowWatchers::Tick(absl::Time now) {

@@ -10,10 +10,15 @@ void ServingGate::SetReady(bool ready) {
   Tell();
 }
 
-void ServingGate::SetFit(bool fit) {
+void ServingGate::SetFit(const void* source, bool fit) {
   const MutexLock lock(&mutex_);
-  if (fit == fit_) return;
-  fit_ = fit;
+  const bool before = unfit_.empty();
+  if (fit) {
+    unfit_.erase(source);
+  } else {
+    unfit_.insert(source);
+  }
+  if (unfit_.empty() == before) return;
   if (ready_) {
     AERIE_LOG(warn, "health says {} from now on: rows of a worker {} (--wiring-guard not-serving)",
               fit ? "SERVING" : "NOT_SERVING", fit ? "are right again" : "are wrong");
@@ -22,7 +27,7 @@ void ServingGate::SetFit(bool fit) {
 }
 
 void ServingGate::Tell() {
-  const bool serving = ready_ && fit_;
+  const bool serving = ready_ && unfit_.empty();
   if (serving == told_) return;
   told_ = serving;
   set_serving_(serving);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "absl/base/thread_annotations.h"
 #include "common/mutex.h"
@@ -19,8 +20,9 @@ class ServingGate {
 
   // From loading to draining.
   void SetReady(bool ready);
-  // False while rows are known to be wrong. True at first.
-  void SetFit(bool fit);
+  // False while rows that come to a drafter, known by `source`, are known to be wrong. True at
+  // first.
+  void SetFit(const void* source, bool fit);
 
  private:
   void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -28,7 +30,7 @@ class ServingGate {
   const std::function<void(bool)> set_serving_;
   Mutex mutex_;
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
-  bool fit_ ABSL_GUARDED_BY(mutex_) = true;
+  std::set<const void*> unfit_ ABSL_GUARDED_BY(mutex_);
   bool told_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -2,12 +2,15 @@
 //
 // SIGTERM or SIGINT: the first asks the server to drain; a second ends the process at once, with
 // exit code 128 + signal, since whoever sends it has lost patience. SIGUSR1: more log, or less.
+// SIGHUP: drafters are loaded anew.
 #pragma once
 
 #include <functional>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "common/mutex.h"
 
 namespace aerie {
 
@@ -23,9 +26,17 @@ class StopSignal {
   bool WaitFor(absl::Duration patience) {
     return stopped_.WaitForNotificationWithTimeout(patience);
   }
+  // Called for each SIGHUP, on that thread, which must not be held up; empty: it is told of in the
+  // log, and ignored. Returns once no call of the one before is under way.
+  void SetHangupHandler(std::function<void()> on_hangup);
+
   bool HasCome() const { return stopped_.HasBeenNotified(); }
 
  private:
+  void HangUp();
+
+  Mutex mutex_;
+  std::function<void()> on_hangup_ ABSL_GUARDED_BY(mutex_);
   absl::Notification stopped_;
 };
 

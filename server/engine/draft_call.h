@@ -43,6 +43,8 @@ struct EngineOptions {
   // Rows past sink + window of a session are dropped from its draft KV; 0: none ever is.
   int32_t draft_window = 0;
   int32_t draft_sink = 4;  // rows at the start that a window keeps
+  // What the ids of all sessions begin with, so that who has several engines knows whose one is.
+  std::string session_tag;
 
   // INVALID_ARGUMENT that names the flag and the value.
   absl::Status Validate() const;

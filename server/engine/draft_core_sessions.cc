@@ -53,7 +53,7 @@ absl::StatusOr<OpenResult> DraftCore::OpenSession(const Manifest& manifest,
   AERIE_ASSIGN_OR_RETURN(SessionEntry * forked, FindForked(options));
   if (forked != nullptr) setup.visible.start = setup.options.start = forked->session.start();
   AERIE_ASSIGN_OR_RETURN(Client * client, TakePlace(options.client));
-  setup.id = NewSessionId();
+  setup.id = options_.session_tag + NewSessionId();
   setup.opened = now;
   SessionEntry* entry = table_.Add(std::move(setup), client, now);
   Session& session = entry->session;

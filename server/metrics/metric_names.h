@@ -136,6 +136,19 @@ inline constexpr MetricName kInflight = {
     "aerie_inflight", "Draft calls that are being served by passes of the drafter."};
 inline constexpr MetricName kDrafterInfo = {"aerie_drafter_info",
                                             "Always 1; its labels say what the loaded drafter is."};
+// Loads while the server runs. A failed one leaves everything as it was.
+inline constexpr MetricName kDrafterReloads = {
+    "aerie_drafter_reloads_total",
+    "Loads of a drafter after the start, new ones and reloads, by what came of them."};
+inline constexpr MetricName kDrafterLastReload = {
+    "aerie_drafter_last_reload_timestamp_seconds",
+    "When the last load of this drafter after the start ended, in seconds since the Unix epoch; 0: "
+    "there was none."};
+inline constexpr MetricName kDrafterLastReloadOk = {
+    "aerie_drafter_last_reload_successful",
+    "1 while the last load of this drafter after the start went well, or there was none; 0 once it "
+    "failed."};
+
 inline constexpr MetricName kBuildInfo = {"aerie_build_info",
                                           "Always 1; its labels say what this build is."};
 
@@ -305,6 +318,10 @@ inline constexpr auto kRpcMethods = std::to_array<RpcName>({
     {RpcType::kUnary, kAdminService, "GetWiringReport"},
     {RpcType::kUnary, kAdminService, "GetLogLevel"},
     {RpcType::kUnary, kAdminService, "SetLogLevel"},
+    {RpcType::kUnary, kAdminService, "ListDrafters"},
+    {RpcType::kUnary, kAdminService, "LoadDrafter"},
+    {RpcType::kUnary, kAdminService, "ReloadDrafter"},
+    {RpcType::kUnary, kAdminService, "UnloadDrafter"},
 });
 
 }  // namespace aerie

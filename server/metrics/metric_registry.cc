@@ -1,9 +1,6 @@
 #include "server/metrics/metric_registry.h"
 
-#include <iterator>
 #include <utility>
-
-#include "server/metrics/process_metrics.h"
 
 namespace aerie {
 
@@ -38,8 +35,6 @@ prometheus::Gauge& MetricRegistry::AddGauge(const MetricName& name,
 std::vector<prometheus::MetricFamily> MetricRegistry::Collect() const {
   std::vector<prometheus::MetricFamily> families = registry_.Collect();
   for (const HistogramFamily& histogram : histograms_) families.push_back(histogram.Collect());
-  std::vector<prometheus::MetricFamily> process = CollectProcessMetrics();
-  std::move(process.begin(), process.end(), std::back_inserter(families));
   return families;
 }
 

@@ -1,5 +1,5 @@
-// All series of the process in one place: families are made here once, and a scrape collects them
-// here.
+// The series of one drafter, or those of the process itself: families are made here once, and a
+// scrape collects them here.
 //
 // Handles are references that stay good for the registry's life. Looking one up takes a lock and a
 // hash, so they are made when the program starts and kept.
@@ -37,7 +37,7 @@ class MetricRegistry final : public prometheus::Collectable {
   prometheus::Counter& AddCounter(const MetricName& name, const prometheus::Labels& common);
   prometheus::Gauge& AddGauge(const MetricName& name, const prometheus::Labels& labels);
 
-  // Any thread. The series made here and, read now, the process_ ones.
+  // Any thread.
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:

@@ -3,7 +3,6 @@
 #include "common/check.h"
 #include "server/metrics/metric_registry.h"
 #include "server/metrics/round_metrics.h"
-#include "server/metrics/rpc_metrics.h"
 #include "server/metrics/wiring_metrics.h"
 
 namespace aerie {
@@ -14,13 +13,6 @@ prometheus::Labels CommonLabels(const MetricLabels& labels) {
 }
 
 void AddFacts(MetricRegistry& registry, const PrometheusOptions& options) {
-  const BuildFacts& build = options.build;
-  registry
-      .AddGauge(kBuildInfo, {{"version", build.version},
-                             {"revision", build.revision},
-                             {"compiler", build.compiler},
-                             {"libtorch", build.libtorch}})
-      .Set(1);
   const DrafterFacts& drafter = options.drafter;
   prometheus::Labels labels = CommonLabels(options.labels);
   labels.insert({{"wiring", drafter.wiring},
@@ -42,11 +34,7 @@ class PrometheusObserver::Impl {
  public:
   explicit Impl(const PrometheusOptions& options)
       : rounds(*registry, CommonLabels(options.labels), options.max_k,
-               options.max_sessions_per_pass),
-        rpcs(*registry, CommonLabels(options.labels)),
-        records_written(registry->AddCounter(kRequestLogRecords, CommonLabels(options.labels))),
-        records_lost(registry->AddCounters(kRequestLogDropped, CommonLabels(options.labels)),
-                     "reason", kRecordLosses) {
+               options.max_sessions_per_pass) {
     AddFacts(*registry, options);
     if (options.wiring.captures > 0) {
       wiring.emplace(*registry, CommonLabels(options.labels), options.wiring);
@@ -56,10 +44,7 @@ class PrometheusObserver::Impl {
 
   const std::shared_ptr<MetricRegistry> registry = std::make_shared<MetricRegistry>();
   RoundMetrics rounds;
-  RpcMetrics rpcs;
   std::optional<WiringMetrics> wiring;
-  prometheus::Counter& records_written;
-  CounterTable<RecordLoss, kRecordLosses.size()> records_lost;
 };
 
 PrometheusObserver::PrometheusObserver(const PrometheusOptions& options) {
@@ -89,18 +74,6 @@ void PrometheusObserver::OnLoad(int32_t queued, int32_t in_flight) {
 void PrometheusObserver::OnKvUsage(const KvUsage& usage) { impl_->rounds.OnKvUsage(usage); }
 void PrometheusObserver::OnEvicted(int64_t rows) { impl_->rounds.OnEvicted(rows); }
 
-void PrometheusObserver::OnStarted(const RpcName& name) { impl_->rpcs.OnStarted(name); }
-void PrometheusObserver::OnMessageReceived(const RpcName& name, int64_t bytes) {
-  impl_->rpcs.OnMessageReceived(name, bytes);
-}
-void PrometheusObserver::OnMessageSent(const RpcName& name, int64_t bytes) {
-  impl_->rpcs.OnMessageSent(name, bytes);
-}
-void PrometheusObserver::OnHandled(const RpcName& name, absl::StatusCode code,
-                                   absl::Duration duration) {
-  impl_->rpcs.OnHandled(name, code, duration);
-}
-
 void PrometheusObserver::OnVote(VoteOutcome outcome) { impl_->wiring.value().OnVote(outcome); }
 void PrometheusObserver::OnState(WiringState state) { impl_->wiring.value().OnState(state); }
 void PrometheusObserver::OnSummary(const WiringSummary& summary) {
@@ -109,12 +82,5 @@ void PrometheusObserver::OnSummary(const WiringSummary& summary) {
 void PrometheusObserver::OnRowSizes(absl::Span<const double> rms) {
   impl_->wiring.value().OnRowSizes(rms);
 }
-void PrometheusObserver::OnAnswered(CallKind call, RpcType via, absl::StatusCode code) {
-  impl_->rpcs.OnAnswered(call, via, code);
-}
-void PrometheusObserver::OnTraceIgnored() { impl_->rpcs.OnTraceIgnored(); }
-
-void PrometheusObserver::OnRecordWritten() { impl_->records_written.Increment(); }
-void PrometheusObserver::OnRecordLost(RecordLoss loss) { impl_->records_lost.Increment(loss); }
 
 }  // namespace aerie

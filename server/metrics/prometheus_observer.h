@@ -13,8 +13,6 @@
 
 #include "server/engine/round_observer.h"
 #include "server/guard/wiring_observer.h"
-#include "server/request_log/request_log_observer.h"
-#include "server/transport/rpc_observer.h"
 
 namespace prometheus {
 class Collectable;
@@ -22,17 +20,12 @@ class Collectable;
 
 namespace aerie {
 
-// The labels that every aerie_ metric but aerie_build_info carries. Fixed for the life of the
-// process: nothing that a client sends may become a label.
+// The labels that every metric of a drafter carries. Fixed while it is loaded: nothing that a
+// client sends may become a label.
 struct MetricLabels {
   std::string drafter;
   std::string version;  // digest of the drafter's weights
   std::string target;
-};
-
-// Labels of aerie_build_info.
-struct BuildFacts {
-  std::string version, revision, compiler, libtorch;
 };
 
 // Labels of aerie_drafter_info, beside the common ones.
@@ -54,7 +47,6 @@ struct WiringFacts {
 
 struct PrometheusOptions {
   MetricLabels labels;
-  BuildFacts build;
   DrafterFacts drafter;
   WiringFacts wiring;
   int32_t max_k = 16;                  // of the engine, >= 1: how many positions there are
@@ -64,10 +56,7 @@ struct PrometheusOptions {
 };
 
 // Thread rules are those of the interfaces. Never blocks: a scrape shares no lock with a caller.
-class PrometheusObserver final : public RoundObserver,
-                                 public RpcObserver,
-                                 public RequestLogObserver,
-                                 public WiringObserver {
+class PrometheusObserver final : public RoundObserver, public WiringObserver {
  public:
   // Makes every series, all at zero, so that the first event is seen by rate().
   explicit PrometheusObserver(const PrometheusOptions& options);
@@ -75,7 +64,7 @@ class PrometheusObserver final : public RoundObserver,
   PrometheusObserver(const PrometheusObserver&) = delete;
   PrometheusObserver& operator=(const PrometheusObserver&) = delete;
 
-  // What StartExporter() serves; process_* is among it. May outlive the observer. Any thread.
+  // For the MetricPage. May outlive the observer. Any thread.
   std::shared_ptr<prometheus::Collectable> metrics() const;
 
   void OnRound(const RoundRecord& record) override;
@@ -87,17 +76,6 @@ class PrometheusObserver final : public RoundObserver,
   void OnLoad(int32_t queued, int32_t in_flight) override;
   void OnKvUsage(const KvUsage& usage) override;
   void OnEvicted(int64_t rows) override;
-
-  // `name` must be a method of aerie.v1.DraftService or AdminService.
-  void OnStarted(const RpcName& name) override;
-  void OnMessageReceived(const RpcName& name, int64_t bytes) override;
-  void OnMessageSent(const RpcName& name, int64_t bytes) override;
-  void OnHandled(const RpcName& name, absl::StatusCode code, absl::Duration duration) override;
-  void OnAnswered(CallKind call, RpcType via, absl::StatusCode code) override;
-  void OnTraceIgnored() override;
-
-  void OnRecordWritten() override;
-  void OnRecordLost(RecordLoss loss) override;
 
   // Only of a guard that is not off.
   void OnVote(VoteOutcome outcome) override;

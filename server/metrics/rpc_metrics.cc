@@ -22,9 +22,9 @@ size_t IndexOf(CallKind call, RpcType type) {
 
 }  // namespace
 
-RpcMetrics::RpcMetrics(MetricRegistry& registry, const prometheus::Labels& common)
-    : traces_ignored_(registry.AddCounter(kTracesIgnored, common)) {
-  auto& calls = registry.AddCounters(kCalls, common);
+RpcMetrics::RpcMetrics(MetricRegistry& registry)
+    : traces_ignored_(registry.AddCounter(kTracesIgnored, {})) {
+  auto& calls = registry.AddCounters(kCalls, {});
   for (const auto& type : kRpcTypes) {
     for (const auto& call : kCallKinds) {
       AERIE_CHECK(IndexOf(call.value, type.value) == answered_.size()) << "a table is out of order";
@@ -36,8 +36,8 @@ RpcMetrics::RpcMetrics(MetricRegistry& registry, const prometheus::Labels& commo
   auto& handled = registry.AddCounters(kRpcHandled, {});
   auto& messages_received = registry.AddCounters(kRpcMessagesReceived, {});
   auto& messages_sent = registry.AddCounters(kRpcMessagesSent, {});
-  auto& received_bytes = registry.AddCounters(kRpcReceivedBytes, common);
-  auto& sent_bytes = registry.AddCounters(kRpcSentBytes, common);
+  auto& received_bytes = registry.AddCounters(kRpcReceivedBytes, {});
+  auto& sent_bytes = registry.AddCounters(kRpcSentBytes, {});
   auto& handling = registry.AddHistograms(kRpcHandlingSeconds, {}, RpcDurationBuckets());
   for (const RpcName& name : kRpcMethods) {
     const prometheus::Labels labels = {{"grpc_type", TypeLabel(name.type)},

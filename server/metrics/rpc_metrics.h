@@ -1,4 +1,4 @@
-// What the transport tells, counted. PrometheusObserver hands its RpcObserver calls on to this.
+// What the transport tells, counted. ServerMetrics hands its RpcObserver calls on to this.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,8 @@ namespace aerie {
 // Any thread.
 class RpcMetrics {
  public:
-  // The grpc_ metrics go without `common`, so that they join with those of other servers.
   // `registry` must outlive this.
-  RpcMetrics(MetricRegistry& registry, const prometheus::Labels& common);
+  explicit RpcMetrics(MetricRegistry& registry);
 
   void OnStarted(const RpcName& name);
   void OnMessageReceived(const RpcName& name, int64_t bytes);

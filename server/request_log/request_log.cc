@@ -29,6 +29,28 @@ int64_t BytesOf(const SessionRecord& record) {
 
 }  // namespace
 
+// Only the ends of sessions are of interest here.
+class RequestLog::Sessions final : public RoundObserver {
+ public:
+  Sessions(RequestLog* log, RecordOrigin origin)
+      : log_(log), origin_(std::make_shared<const RecordOrigin>(std::move(origin))) {}
+
+  void OnSessionEnded(const SessionRecord& record) override { log_->Add({record, origin_}); }
+
+  void OnRound(const RoundRecord&) override {}
+  void OnPass(const PassRecord&) override {}
+  void OnSessionOpened() override {}
+  void OnRejected(RejectReason) override {}
+  void OnReplyEncoded(absl::Duration) override {}
+  void OnLoad(int32_t, int32_t) override {}
+  void OnKvUsage(const KvUsage&) override {}
+  void OnEvicted(int64_t) override {}
+
+ private:
+  RequestLog* const log_;
+  const std::shared_ptr<const RecordOrigin> origin_;
+};
+
 absl::Status RequestLogOptions::Validate() const {
   if (max_bytes < kLeastFileBytes || max_bytes > kMostFileBytes) {
     return absl::InvalidArgumentError(
@@ -44,7 +66,6 @@ absl::Status RequestLogOptions::Validate() const {
 }
 
 absl::StatusOr<std::unique_ptr<RequestLog>> RequestLog::Open(const RequestLogOptions& options,
-                                                             RecordOrigin origin,
                                                              RequestLogObserver* observer) {
   absl::StatusOr<std::unique_ptr<RecordFile>> file =
       RecordFile::Open(options.path, options.max_bytes, options.max_files);
@@ -55,13 +76,12 @@ absl::StatusOr<std::unique_ptr<RequestLog>> RequestLog::Open(const RequestLogOpt
         "give another --request-log"));
   }
   return std::unique_ptr<RequestLog>(
-      new RequestLog(options, *std::move(file), std::move(origin), observer));
+      new RequestLog(options, *std::move(file), observer));
 }
 
 RequestLog::RequestLog(const RequestLogOptions& options, std::unique_ptr<RecordFile> file,
-                       RecordOrigin origin, RequestLogObserver* observer)
+                       RequestLogObserver* observer)
     : options_(options),
-      origin_(std::move(origin)),
       observer_(observer),
       file_(std::move(file)),
       thread_([this] { Run(); }) {
@@ -77,13 +97,17 @@ RequestLog::~RequestLog() {
   thread_.join();
 }
 
-void RequestLog::OnSessionEnded(const SessionRecord& record) {
-  const int64_t bytes = BytesOf(record);
+std::unique_ptr<RoundObserver> RequestLog::ObserverOf(RecordOrigin origin) {
+  return std::make_unique<Sessions>(this, std::move(origin));
+}
+
+void RequestLog::Add(Entry entry) {
+  const int64_t bytes = BytesOf(entry.record);
   {
     MutexLock lock(&mutex_);
     // One fits always, however large.
     if (queue_.empty() || queued_bytes_ + bytes <= options_.queue_bytes) {
-      queue_.push_back(record);
+      queue_.push_back(std::move(entry));
       queued_bytes_ += bytes;
       changed_.NotifyAll();
       return;
@@ -94,7 +118,7 @@ void RequestLog::OnSessionEnded(const SessionRecord& record) {
 
 void RequestLog::Run() {
   while (true) {
-    std::deque<SessionRecord> records;
+    std::deque<Entry> records;
     bool stopping = false;
     {
       MutexLock lock(&mutex_);
@@ -105,13 +129,14 @@ void RequestLog::Run() {
       queued_bytes_ = 0;
       stopping = stopping_;
     }
-    for (const SessionRecord& record : records) Write(record);
+    for (const Entry& entry : records) Write(entry);
     if (stopping) return;
   }
 }
 
-void RequestLog::Write(const SessionRecord& record) {
-  const absl::Status written = file_->Write(ToJsonLine(record, origin_), absl::Now());
+void RequestLog::Write(const Entry& entry) {
+  const absl::Status written =
+      file_->Write(ToJsonLine(entry.record, *entry.origin), absl::Now());
   if (written.ok()) {
     observer_->OnRecordWritten();
     if (missing_ > 0) {

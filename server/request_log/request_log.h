@@ -31,41 +31,37 @@ struct RequestLogOptions {
   absl::Status Validate() const;
 };
 
-// Told as a RoundObserver; only the ends of sessions are of interest here.
-class RequestLog final : public RoundObserver {
+class RequestLog {
  public:
   // `options` must be valid and name a path; `observer` must outlive the log. UNAVAILABLE: the file
   // cannot be opened.
   static absl::StatusOr<std::unique_ptr<RequestLog>> Open(const RequestLogOptions& options,
-                                                          RecordOrigin origin,
                                                           RequestLogObserver* observer);
   // Writes what waits, then stops.
-  ~RequestLog() override;
+  ~RequestLog();
 
-  void OnSessionEnded(const SessionRecord& record) override;
-
-  void OnRound(const RoundRecord&) override {}
-  void OnPass(const PassRecord&) override {}
-  void OnSessionOpened() override {}
-  void OnRejected(RejectReason) override {}
-  void OnReplyEncoded(absl::Duration) override {}
-  void OnLoad(int32_t, int32_t) override {}
-  void OnKvUsage(const KvUsage&) override {}
-  void OnEvicted(int64_t) override {}
+  // What is to be told of the sessions of one drafter. The log must outlive it.
+  std::unique_ptr<RoundObserver> ObserverOf(RecordOrigin origin);
 
  private:
+  class Sessions;
+  struct Entry {
+    SessionRecord record;
+    std::shared_ptr<const RecordOrigin> origin;
+  };
+
   RequestLog(const RequestLogOptions& options, std::unique_ptr<RecordFile> file,
-             RecordOrigin origin, RequestLogObserver* observer);
+             RequestLogObserver* observer);
+  void Add(Entry entry);
   void Run();
-  void Write(const SessionRecord& record);
+  void Write(const Entry& entry);
 
   const RequestLogOptions options_;
-  const RecordOrigin origin_;
   RequestLogObserver* const observer_;
 
   Mutex mutex_;
   Condition changed_;
-  std::deque<SessionRecord> queue_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Entry> queue_ ABSL_GUARDED_BY(mutex_);
   int64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 

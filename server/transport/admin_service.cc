@@ -37,6 +37,57 @@ grpc::ServerUnaryReactor* Answer(const AdminBackend* backend, std::string_view m
   return reactor;
 }
 
+// One that is answered later, on whatever thread. Made with new; Give() ends it.
+template <typename Response>
+class LateAnswer {
+ public:
+  LateAnswer(const AdminBackend* backend, std::string_view method,
+             grpc::CallbackServerContext* context, const google::protobuf::Message& request,
+             Response* response)
+      : record_(backend == nullptr ? nullptr : backend->rpc_observer,
+                {RpcType::kUnary, kAdminServiceName, method}),
+        reactor_(context->DefaultReactor()),
+        response_(response) {
+    record_.Received(static_cast<int64_t>(request.ByteSizeLong()));
+  }
+
+  Response* response() { return response_; }
+  grpc::ServerUnaryReactor* reactor() { return reactor_; }
+
+  // `response()` has been filled, or `status` says why not.
+  void Give(const absl::Status& status) {
+    if (status.ok()) record_.Sent(static_cast<int64_t>(response_->ByteSizeLong()));
+    record_.Handled(status.code());
+    grpc::ServerUnaryReactor* reactor = reactor_;
+    delete this;
+    reactor->Finish(status.ok() ? grpc::Status::OK : rpc::ToGrpcStatus(status));
+  }
+
+ private:
+  RpcRecord record_;
+  grpc::ServerUnaryReactor* const reactor_;
+  Response* const response_;
+};
+
+// What takes a status of a drafter over into an answer that has one.
+template <typename Response>
+LoadDone GiveDrafter(LateAnswer<Response>* answer) {
+  return [answer](absl::StatusOr<v1::DrafterStatus> drafter) {
+    if (drafter.ok()) *answer->response()->mutable_drafter() = *std::move(drafter);
+    answer->Give(drafter.status());
+  };
+}
+
+absl::StatusOr<v1::ListDraftersResponse> DraftersOf(const AdminBackend* backend,
+                                                    const v1::ListDraftersRequest&) {
+  if (backend == nullptr) return StillLoading();
+  v1::ListDraftersResponse response;
+  for (v1::DrafterStatus& drafter : backend->list_drafters()) {
+    *response.add_drafters() = std::move(drafter);
+  }
+  return response;
+}
+
 absl::StatusOr<v1::GetWiringReportResponse> WiringReportOf(
     const AdminBackend* backend, const v1::GetWiringReportRequest& request) {
   if (backend == nullptr) return StillLoading();
@@ -119,6 +170,61 @@ grpc::ServerUnaryReactor* AdminServiceImpl::SetLogLevel(grpc::CallbackServerCont
                                                         v1::SetLogLevelResponse* response) {
   return Answer(backend_.load(std::memory_order_acquire), "SetLogLevel", context, *request,
                 response, SetLevel);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::ListDrafters(grpc::CallbackServerContext* context,
+                                                         const v1::ListDraftersRequest* request,
+                                                         v1::ListDraftersResponse* response) {
+  return Answer(backend_.load(std::memory_order_acquire), "ListDrafters", context, *request,
+                response, DraftersOf);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::LoadDrafter(grpc::CallbackServerContext* context,
+                                                        const v1::LoadDrafterRequest* request,
+                                                        v1::LoadDrafterResponse* response) {
+  const AdminBackend* backend = backend_.load(std::memory_order_acquire);
+  auto* answer = new LateAnswer(backend, "LoadDrafter", context, *request, response);
+  grpc::ServerUnaryReactor* reactor = answer->reactor();
+  if (backend == nullptr) {
+    answer->Give(StillLoading());
+  } else {
+    backend->load_drafter(request->source(), GiveDrafter(answer));
+  }
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::ReloadDrafter(grpc::CallbackServerContext* context,
+                                                          const v1::ReloadDrafterRequest* request,
+                                                          v1::ReloadDrafterResponse* response) {
+  const AdminBackend* backend = backend_.load(std::memory_order_acquire);
+  auto* answer = new LateAnswer(backend, "ReloadDrafter", context, *request, response);
+  grpc::ServerUnaryReactor* reactor = answer->reactor();
+  if (backend == nullptr) {
+    answer->Give(StillLoading());
+    return reactor;
+  }
+  std::optional<v1::DrafterSource> source;
+  if (request->has_source()) source = request->source();
+  backend->reload_drafter(request->name(), std::move(source),
+                          [answer](absl::StatusOr<v1::ReloadDrafterResponse> reloaded) {
+                            if (reloaded.ok()) *answer->response() = *std::move(reloaded);
+                            answer->Give(reloaded.status());
+                          });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::UnloadDrafter(grpc::CallbackServerContext* context,
+                                                          const v1::UnloadDrafterRequest* request,
+                                                          v1::UnloadDrafterResponse* response) {
+  const AdminBackend* backend = backend_.load(std::memory_order_acquire);
+  auto* answer = new LateAnswer(backend, "UnloadDrafter", context, *request, response);
+  grpc::ServerUnaryReactor* reactor = answer->reactor();
+  if (backend == nullptr) {
+    answer->Give(StillLoading());
+  } else {
+    backend->unload_drafter(request->name(), GiveDrafter(answer));
+  }
+  return reactor;
 }
 
 }  // namespace aerie

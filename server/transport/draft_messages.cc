@@ -69,6 +69,30 @@ absl::StatusOr<absl::Duration> DecodeTimeLimit(const google::protobuf::Duration&
 
 }  // namespace
 
+absl::StatusOr<ServedDrafterPtr> DrafterOf(const OpenCall& call, const DrafterDirectory& drafters) {
+  // A fork has its parent's rows, so it is where they are.
+  if (!call.options.fork_of.empty()) return drafters.ForSession(call.options.fork_of);
+  return drafters.ForManifest(call.manifest.drafter);
+}
+
+absl::StatusOr<ServedDrafterPtr> DrafterOf(const v1::DraftRequest& request,
+                                           const DrafterDirectory& drafters) {
+  switch (request.sequence_case()) {
+    case v1::DraftRequest::kSessionId:
+      return drafters.ForSession(request.session_id());
+    case v1::DraftRequest::kManifest:
+      return drafters.ForManifest(request.manifest().drafter());
+    case v1::DraftRequest::SEQUENCE_NOT_SET:
+      break;
+  }
+  return drafters.First();
+}
+
+void TellNobodys(const absl::Status& status, const ServedDrafter& drafter) {
+  if (!absl::IsFailedPrecondition(status) || drafter.round_observer == nullptr) return;
+  drafter.round_observer->OnRejected(RejectReason::kWiring);
+}
+
 absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
                                              const DrafterSpec& spec, absl::Time arrival,
                                              absl::Time rpc_deadline) {

@@ -13,8 +13,24 @@
 #include "server/engine/draft_engine.h"
 #include "server/engine/draft_model.h"
 #include "server/engine/round_observer.h"
+#include "server/transport/drafter_directory.h"
 
 namespace aerie {
+
+// What OpenSession asks of the engine.
+struct OpenCall {
+  Manifest manifest;
+  SessionOptions options;
+};
+
+// Whose a call is. Errors are those of DrafterDirectory::ForManifest(); a call that names neither a
+// session nor a manifest is the first one's, to be refused.
+absl::StatusOr<ServedDrafterPtr> DrafterOf(const OpenCall& call, const DrafterDirectory& drafters);
+absl::StatusOr<ServedDrafterPtr> DrafterOf(const v1::DraftRequest& request,
+                                           const DrafterDirectory& drafters);
+// Counts a call that is nobody's, for `status`, where engines count theirs: a manifest that nobody
+// here can serve, or nothing.
+void TellNobodys(const absl::Status& status, const ServedDrafter& drafter);
 
 // The call's rows point into `request`: keep it until the call is done. `deadline` is set by
 // `arrival`, the request's time limit and the RPC's own deadline, whichever is earlier. Cancel and
@@ -26,11 +42,6 @@ void EncodeDraftResult(const DraftResult& result, v1::DraftResponse* response);
 // The same, and tells `observer` (may be null) what it took.
 void EncodeAndTell(const DraftResult& result, RoundObserver* observer, v1::DraftResponse* response);
 
-// What OpenSession asks of the engine.
-struct OpenCall {
-  Manifest manifest;
-  SessionOptions options;
-};
 absl::StatusOr<OpenCall> DecodeOpenRequest(const v1::OpenSessionRequest& request);
 // `asked` is what the call asked for: the answer says the options in force.
 void EncodeOpenResult(const OpenResult& result, SessionOptions asked,

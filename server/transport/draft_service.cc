@@ -6,17 +6,17 @@
 
 #include "absl/time/clock.h"
 #include "common/check.h"
-#include "common/rpc/wiring_report_codec.h"
 #include "server/transport/call_trace.h"
 #include "server/transport/draft_messages.h"
 #include "server/transport/draft_stream.h"
+#include "server/transport/server_info.h"
 #include "server/transport/unary_call.h"
 
 namespace aerie {
 
 void DraftServiceImpl::Serve(ServiceBackend backend) {
   AERIE_CHECK(backend_owner_ == nullptr) << "a service has one backend";
-  AERIE_CHECK(backend.engine != nullptr);
+  AERIE_CHECK(backend.drafters != nullptr);
   backend_owner_ = std::make_unique<const ServiceBackend>(std::move(backend));
   backend_.store(backend_owner_.get(), std::memory_order_release);
 }
@@ -28,10 +28,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::GetServerInfo(grpc::CallbackServerCo
   auto* call = new UnaryCall(backend, *context, {.method = "GetServerInfo"}, *request);
   if (!call->Admit(limits_)) return call;
   *response = backend->info;
-  if (backend->wiring_state) {
-    response->mutable_wiring_guard()->set_worst(rpc::EncodeWiringState(backend->wiring_state()));
-  }
-  if (backend->recording) response->set_recording(backend->recording());
+  AddDrafters(backend->drafters->Current(), response);
   call->Succeed(*response);
   return call;
 }
@@ -45,25 +42,31 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
   if (!call->Admit(limits_)) return call;
   absl::StatusOr<OpenCall> open = DecodeOpenRequest(*request);
   if (!open.ok()) {
-    call->Reject(open.status());
+    call->Reject(open.status(), *backend->drafters->First());
+    return call;
+  }
+  absl::StatusOr<ServedDrafterPtr> drafter = DrafterOf(*open, *backend->drafters);
+  if (!drafter.ok()) {
+    TellNobodys(drafter.status(), *backend->drafters->First());
+    call->Fail(drafter.status());
     return call;
   }
   open->options.traceparent =
       TraceOf(open->options.traceparent, call->traceparent(), backend->rpc_observer);
-  backend->engine->Open(std::move(open->manifest), open->options,
-                        [context, backend, call, response,
-                         asked = open->options](absl::StatusOr<OpenResult> result) mutable {
-                          if (!result.ok()) return call->Fail(result.status());
-                          // A client that has gone never learns the id: nobody would close the
-                          // session.
-                          if (context->IsCancelled()) {
-                            backend->engine->Close(result->session_id, {}, SessionEnd::kClosed,
-                                                   [](absl::StatusOr<AcceptanceRecord>) {});
-                          }
-                          LogOpened(result->session_id, asked);
-                          EncodeOpenResult(*result, std::move(asked), response);
-                          call->Succeed(*response);
-                        });
+  (*drafter)->engine->Open(std::move(open->manifest), open->options,
+                           [context, drafter = *drafter, call, response,
+                            asked = open->options](absl::StatusOr<OpenResult> result) mutable {
+                             if (!result.ok()) return call->Fail(result.status());
+                             // A client that has gone never learns the id: nobody would close the
+                             // session.
+                             if (context->IsCancelled()) {
+                               drafter->engine->Close(result->session_id, {}, SessionEnd::kClosed,
+                                                      [](absl::StatusOr<AcceptanceRecord>) {});
+                             }
+                             LogOpened(result->session_id, asked);
+                             EncodeOpenResult(*result, std::move(asked), response);
+                             call->Succeed(*response);
+                           });
   return call;
 }
 
@@ -75,21 +78,27 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
       backend, *context,
       {.method = "Draft", .kind = CallKind::kDraft, .session = &request->session_id()}, *request);
   if (!call->Admit(limits_)) return call;
-  absl::StatusOr<DraftCall> draft =
-      DecodeDraftRequest(*request, backend->engine->spec(), call->arrival(), DeadlineOf(*context));
+  absl::StatusOr<ServedDrafterPtr> drafter = DrafterOf(*request, *backend->drafters);
+  if (!drafter.ok()) {
+    TellNobodys(drafter.status(), *backend->drafters->First());
+    call->Fail(drafter.status());
+    return call;
+  }
+  absl::StatusOr<DraftCall> draft = DecodeDraftRequest(*request, (*drafter)->engine->spec(),
+                                                       call->arrival(), DeadlineOf(*context));
   if (!draft.ok()) {
-    call->Reject(draft.status());
+    call->Reject(draft.status(), **drafter);
     return call;
   }
   // No rows_owner: gRPC keeps the request until the reply is given.
   draft->cancel = call->cancel();
   draft->copy_in = absl::Now() - call->arrival();
-  backend->engine->Draft(*std::move(draft),
-                         [backend, call, response](absl::StatusOr<DraftResult> result) {
-                           if (!result.ok()) return call->Fail(result.status());
-                           EncodeAndTell(*result, backend->round_observer, response);
-                           call->Succeed(*response);
-                         });
+  (*drafter)->engine->Draft(
+      *std::move(draft), [drafter = *drafter, call, response](absl::StatusOr<DraftResult> result) {
+        if (!result.ok()) return call->Fail(result.status());
+        EncodeAndTell(*result, drafter->round_observer, response);
+        call->Succeed(*response);
+      });
   return call;
 }
 
@@ -103,18 +112,25 @@ grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerCon
                               .session = &request->session_id()},
                              *request);
   if (!call->Admit(limits_)) return call;
-  absl::StatusOr<std::vector<int32_t>> tokens =
-      DecodeFinalTokens(*request, backend->engine->spec());
-  if (!tokens.ok()) {
-    call->Reject(tokens.status());
+  const absl::StatusOr<ServedDrafterPtr> drafter =
+      backend->drafters->ForSession(request->session_id());
+  if (!drafter.ok()) {
+    call->Fail(drafter.status());
     return call;
   }
-  backend->engine->Close(request->session_id(), *std::move(tokens), SessionEnd::kClosed,
-                         [call, response](absl::StatusOr<AcceptanceRecord> record) {
-                           if (!record.ok()) return call->Fail(record.status());
-                           EncodeCloseResult(*record, response);
-                           call->Succeed(*response);
-                         });
+  absl::StatusOr<std::vector<int32_t>> tokens =
+      DecodeFinalTokens(*request, (*drafter)->engine->spec());
+  if (!tokens.ok()) {
+    call->Reject(tokens.status(), **drafter);
+    return call;
+  }
+  (*drafter)->engine->Close(
+      request->session_id(), *std::move(tokens), SessionEnd::kClosed,
+      [drafter = *drafter, call, response](absl::StatusOr<AcceptanceRecord> record) {
+        if (!record.ok()) return call->Fail(record.status());
+        EncodeCloseResult(*record, response);
+        call->Succeed(*response);
+      });
   return call;
 }
 

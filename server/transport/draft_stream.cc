@@ -99,8 +99,9 @@ void DraftStream::OnReadDone(bool ok) {
     reads_over_ = true;
   } else if (!read.ok()) {
     malformed_ = Malformed(read.error_message());
-    if (backend_->round_observer != nullptr) {
-      backend_->round_observer->OnRejected(RejectReason::kShape);
+    const ServedDrafterPtr drafter = backend_->drafters->First();
+    if (drafter->round_observer != nullptr) {
+      drafter->round_observer->OnRejected(RejectReason::kShape);
     }
   } else if (!Ending()) {
     request->ticket = order_.Expect(SessionOf(request->message));
@@ -177,8 +178,10 @@ void DraftStream::Disown(const std::string& session_id) {
 
 void DraftStream::CloseAll(const std::vector<std::string>& session_ids) {
   for (const std::string& id : session_ids) {
-    backend_->engine->Close(id, {}, SessionEnd::kStreamClosed,
-                            [](absl::StatusOr<AcceptanceRecord>) {});
+    const absl::StatusOr<ServedDrafterPtr> drafter = backend_->drafters->ForSession(id);
+    if (!drafter.ok()) continue;  // its lease ran out, and its drafter has been freed since
+    (*drafter)->engine->Close(id, {}, SessionEnd::kStreamClosed,
+                              [drafter = *drafter](absl::StatusOr<AcceptanceRecord>) {});
   }
 }
 

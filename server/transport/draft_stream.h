@@ -78,8 +78,10 @@ class DraftStream final : public DraftStreamReactor,
   void HandleOpen(const RequestPtr& request);
   void HandleDraft(const RequestPtr& request);
   void HandleClose(const RequestPtr& request);
-  // The request itself is at fault: no engine has seen it.
-  void Reject(const RequestPtr& request, const absl::Status& status);
+  // The request itself is at fault: no engine has seen it. `drafter`: whose it would have been.
+  void Reject(const RequestPtr& request, const absl::Status& status, const ServedDrafter& drafter);
+  // It is no drafter's that is here.
+  void FailNobodys(const RequestPtr& request, const absl::Status& status);
   void Fail(const RequestPtr& request, const absl::Status& status);
   // Tells log and metrics what a request is answered with.
   void Tell(const Request& request, const absl::Status& status) const;

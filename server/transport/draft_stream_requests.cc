@@ -14,7 +14,7 @@ namespace aerie {
 
 void DraftStream::Handle(const RequestPtr& request) {
   const absl::Status size = CheckMessageSize(request->bytes, limits_.max_message_bytes);
-  if (!size.ok()) return Reject(request, size);
+  if (!size.ok()) return Reject(request, size, *backend_->drafters->First());
   switch (request->message.request_case()) {
     case v1::DraftStreamRequest::kOpenSession:
       return HandleOpen(request);
@@ -23,44 +23,52 @@ void DraftStream::Handle(const RequestPtr& request) {
     case v1::DraftStreamRequest::kCloseSession:
       return HandleClose(request);
     case v1::DraftStreamRequest::REQUEST_NOT_SET:
-      return Reject(request, WithReason(absl::InvalidArgumentError(
-                                            "the stream request is empty; expected open_session, "
-                                            "draft or close_session; set one of them"),
-                                        kReasonRequestInvalid));
+      return Reject(request,
+                    WithReason(absl::InvalidArgumentError(
+                                   "the stream request is empty; expected open_session, "
+                                   "draft or close_session; set one of them"),
+                               kReasonRequestInvalid),
+                    *backend_->drafters->First());
   }
 }
 
 void DraftStream::HandleOpen(const RequestPtr& request) {
   absl::StatusOr<OpenCall> open = DecodeOpenRequest(request->message.open_session());
-  if (!open.ok()) return Reject(request, open.status());
+  if (!open.ok()) return Reject(request, open.status(), *backend_->drafters->First());
+  const absl::StatusOr<ServedDrafterPtr> drafter = DrafterOf(*open, *backend_->drafters);
+  if (!drafter.ok()) return FailNobodys(request, drafter.status());
   open->options.traceparent =
       TraceOf(open->options.traceparent, traceparent_, backend_->rpc_observer);
-  backend_->engine->Open(std::move(open->manifest), open->options,
-                         [self = shared_from_this(), request,
-                          asked = open->options](absl::StatusOr<OpenResult> result) mutable {
-                           if (!result.ok()) return self->Fail(request, result.status());
-                           self->Own(result->session_id);
-                           LogOpened(result->session_id, asked);
-                           v1::DraftStreamResponse response;
-                           EncodeOpenResult(*result, std::move(asked),
-                                            response.mutable_open_session());
-                           self->Tell(*request, absl::OkStatus());
-                           self->Reply(request, std::move(response));
-                         });
+  (*drafter)->engine->Open(std::move(open->manifest), open->options,
+                           [self = shared_from_this(), request, drafter = *drafter,
+                            asked = open->options](absl::StatusOr<OpenResult> result) mutable {
+                             if (!result.ok()) return self->Fail(request, result.status());
+                             self->Own(result->session_id);
+                             LogOpened(result->session_id, asked);
+                             v1::DraftStreamResponse response;
+                             EncodeOpenResult(*result, std::move(asked),
+                                              response.mutable_open_session());
+                             self->Tell(*request, absl::OkStatus());
+                             self->Reply(request, std::move(response));
+                           });
 }
 
 void DraftStream::HandleDraft(const RequestPtr& request) {
+  const absl::StatusOr<ServedDrafterPtr> drafter =
+      DrafterOf(request->message.draft(), *backend_->drafters);
+  if (!drafter.ok()) return FailNobodys(request, drafter.status());
   absl::StatusOr<DraftCall> call = DecodeDraftRequest(
-      request->message.draft(), backend_->engine->spec(), request->arrival, deadline_);
-  if (!call.ok()) return Reject(request, call.status());
+      request->message.draft(), (*drafter)->engine->spec(), request->arrival, deadline_);
+  if (!call.ok()) return Reject(request, call.status(), **drafter);
   call->rows_owner = request;
   call->cancel = request->cancel;
   call->copy_in = absl::Now() - request->arrival;
-  backend_->engine->Draft(
-      *std::move(call), [self = shared_from_this(), request](absl::StatusOr<DraftResult> result) {
+  (*drafter)->engine->Draft(
+      *std::move(call),
+      [self = shared_from_this(), request, drafter = *drafter](absl::StatusOr<DraftResult> result) {
         if (!result.ok()) return self->Fail(request, result.status());
         v1::DraftStreamResponse response;
-        EncodeAndTell(*result, self->backend_->round_observer, response.mutable_draft());
+        EncodeAndTell(*result, drafter->round_observer, response.mutable_draft());
         self->Tell(*request, absl::OkStatus());
         self->Reply(request, std::move(response));
       });
@@ -68,18 +76,22 @@ void DraftStream::HandleDraft(const RequestPtr& request) {
 
 void DraftStream::HandleClose(const RequestPtr& request) {
   const v1::CloseSessionRequest& close = request->message.close_session();
-  absl::StatusOr<std::vector<int32_t>> tokens = DecodeFinalTokens(close, backend_->engine->spec());
-  if (!tokens.ok()) return Reject(request, tokens.status());
-  backend_->engine->Close(
-      close.session_id(), *std::move(tokens), SessionEnd::kClosed,
-      [self = shared_from_this(), request](absl::StatusOr<AcceptanceRecord> record) {
-        if (!record.ok()) return self->Fail(request, record.status());
-        self->Disown(request->message.close_session().session_id());
-        v1::DraftStreamResponse response;
-        EncodeCloseResult(*record, response.mutable_close_session());
-        self->Tell(*request, absl::OkStatus());
-        self->Reply(request, std::move(response));
-      });
+  const absl::StatusOr<ServedDrafterPtr> drafter =
+      backend_->drafters->ForSession(close.session_id());
+  if (!drafter.ok()) return FailNobodys(request, drafter.status());
+  absl::StatusOr<std::vector<int32_t>> tokens =
+      DecodeFinalTokens(close, (*drafter)->engine->spec());
+  if (!tokens.ok()) return Reject(request, tokens.status(), **drafter);
+  (*drafter)->engine->Close(close.session_id(), *std::move(tokens), SessionEnd::kClosed,
+                            [self = shared_from_this(), request,
+                             drafter = *drafter](absl::StatusOr<AcceptanceRecord> record) {
+                              if (!record.ok()) return self->Fail(request, record.status());
+                              self->Disown(request->message.close_session().session_id());
+                              v1::DraftStreamResponse response;
+                              EncodeCloseResult(*record, response.mutable_close_session());
+                              self->Tell(*request, absl::OkStatus());
+                              self->Reply(request, std::move(response));
+                            });
 }
 
 void DraftStream::Tell(const Request& request, const absl::Status& status) const {
@@ -108,10 +120,14 @@ void DraftStream::Tell(const Request& request, const absl::Status& status) const
   }
 }
 
-void DraftStream::Reject(const RequestPtr& request, const absl::Status& status) {
-  if (backend_->round_observer != nullptr) {
-    backend_->round_observer->OnRejected(RejectReason::kShape);
-  }
+void DraftStream::Reject(const RequestPtr& request, const absl::Status& status,
+                         const ServedDrafter& drafter) {
+  if (drafter.round_observer != nullptr) drafter.round_observer->OnRejected(RejectReason::kShape);
+  Fail(request, status);
+}
+
+void DraftStream::FailNobodys(const RequestPtr& request, const absl::Status& status) {
+  TellNobodys(status, *backend_->drafters->First());
   Fail(request, status);
 }
 

@@ -1,5 +1,4 @@
-// The answer of GetServerInfo: what this server is, holds and takes. Fixed once the drafter is
-// loaded, but for what ServiceBackend adds.
+// The answer of GetServerInfo: what this server is, holds and takes.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include "common/wiring_report.h"
 #include "server/engine/draft_engine.h"
 #include "server/engine/draft_model.h"
+#include "server/transport/served_drafter.h"
 
 namespace aerie {
 
@@ -21,17 +21,16 @@ struct BuildInfo {
   std::string version, revision, compiler, libtorch;
 };
 
-struct GuardInfo {
-  GuardMode mode = GuardMode::kOff;
-  bool profile = false;
-};
-
-// `settings` are the server's own; those of the drafter are in `spec`.
-v1::GetServerInfoResponse BuildServerInfo(const DrafterSpec& spec, const KvStore& kv_store,
-                                          const EngineOptions& engine, int64_t max_message_bytes,
-                                          const BuildInfo& build,
-                                          const std::vector<Setting>& settings,
-                                          const GuardInfo& guard = {});
+// What does not hang on drafters.
+v1::GetServerInfoResponse BuildServerInfo(const BuildInfo& build,
+                                          const std::vector<Setting>& settings, GuardMode guard);
+// What does, of each.
+v1::DrafterInfo DescribeDrafter(const DrafterSpec& spec);
+v1::Limits DescribeLimits(const EngineOptions& engine, const KvStore& kv_store,
+                          int64_t max_message_bytes);
+// Adds those that take new sessions. Limits: what a call may bring whichever of them it is for; of
+// the draft KV, of which each has its own, the first one's.
+void AddDrafters(const std::vector<ServedDrafterPtr>& drafters, v1::GetServerInfoResponse* info);
 
 // How many rows of `row_width` elements surely fit into one request of `max_message_bytes`,
 // whatever their dtype; at least 1.

@@ -1,13 +1,10 @@
-// What calls are served with once the drafter is loaded.
+// What calls are served with once a drafter is loaded.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "aerie/v1/draft.pb.h"
-#include "common/wiring_report.h"
-#include "server/engine/draft_engine.h"
-#include "server/engine/round_observer.h"
+#include "server/transport/drafter_directory.h"
 #include "server/transport/rpc_observer.h"
 
 namespace aerie {
@@ -15,13 +12,9 @@ namespace aerie {
 inline constexpr char kDraftServiceName[] = "aerie.v1.DraftService";
 
 struct ServiceBackend {
-  DraftEngine* engine = nullptr;            // outlives the service's calls
-  v1::GetServerInfoResponse info;           // of GetServerInfo
-  RoundObserver* round_observer = nullptr;  // told of malformed calls; may be null
-  RpcObserver* rpc_observer = nullptr;      // may be null
-  // What changes of `info` while the server runs. Any thread; must not block.
-  std::function<WiringState()> wiring_state;  // the worst of all sources; empty: the guard is off
-  std::function<bool()> recording;            // empty: nothing is ever recorded
+  const DrafterDirectory* drafters = nullptr;  // outlives the service's calls; never without one
+  v1::GetServerInfoResponse info;              // of GetServerInfo, without what drafters add
+  RpcObserver* rpc_observer = nullptr;         // may be null
 };
 
 // Limits of what one connection may make the server hold.

@@ -32,7 +32,7 @@ bool UnaryCall::Admit(const ServiceLimits& limits) {
     return false;
   }
   if (absl::Status size = CheckMessageSize(request_bytes_, limits.max_message_bytes); !size.ok()) {
-    Reject(size);
+    Reject(size, *backend_->drafters->First());
     return false;
   }
   return true;
@@ -59,9 +59,9 @@ void UnaryCall::Fail(const absl::Status& status) {
   Finish(rpc::ToGrpcStatus(status));
 }
 
-void UnaryCall::Reject(const absl::Status& status) {
-  if (backend_->round_observer != nullptr) {
-    backend_->round_observer->OnRejected(RejectReason::kShape);
+void UnaryCall::Reject(const absl::Status& status, const ServedDrafter& drafter) {
+  if (drafter.round_observer != nullptr) {
+    drafter.round_observer->OnRejected(RejectReason::kShape);
   }
   Fail(status);
 }

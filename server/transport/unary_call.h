@@ -41,8 +41,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // Exactly one of these, once; the call may be gone when it returns.
   void Succeed(const google::protobuf::Message& response);
   void Fail(const absl::Status& status);
-  // The request itself is at fault: no engine has seen it.
-  void Reject(const absl::Status& status);
+  // The request itself is at fault: no engine has seen it. `drafter`: whose it would have been.
+  void Reject(const absl::Status& status, const ServedDrafter& drafter);
 
   void OnCancel() override { cancel_->Set(); }
   void OnDone() override { delete this; }

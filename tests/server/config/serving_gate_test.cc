@@ -26,23 +26,34 @@ TEST_F(ServingGateTest, ServesFromReadyToDrain) {
 
 TEST_F(ServingGateTest, ServesNotWhileRowsAreWrong) {
   gate_.SetReady(true);
-  gate_.SetFit(false);
-  gate_.SetFit(false);
-  gate_.SetFit(true);
+  gate_.SetFit(this, false);
+  gate_.SetFit(this, false);
+  gate_.SetFit(this, true);
+  EXPECT_THAT(told_, ElementsAre(true, false, true));
+}
+
+TEST_F(ServingGateTest, ServesNotWhileRowsOfAnyDrafterAreWrong) {
+  const int other = 0;
+  gate_.SetReady(true);
+  gate_.SetFit(this, false);
+  gate_.SetFit(&other, false);
+  gate_.SetFit(this, true);
+  EXPECT_THAT(told_, ElementsAre(true, false));
+  gate_.SetFit(&other, true);
   EXPECT_THAT(told_, ElementsAre(true, false, true));
 }
 
 TEST_F(ServingGateTest, NeverServesAgainOnceItDrains) {
   gate_.SetReady(true);
-  gate_.SetFit(false);
+  gate_.SetFit(this, false);
   gate_.SetReady(false);
-  gate_.SetFit(true);
+  gate_.SetFit(this, true);
   EXPECT_THAT(told_, ElementsAre(true, false));
 }
 
 TEST_F(ServingGateTest, RowsThatAreRightDoNotMakeALoadingServerServe) {
-  gate_.SetFit(false);
-  gate_.SetFit(true);
+  gate_.SetFit(this, false);
+  gate_.SetFit(this, true);
   EXPECT_THAT(told_, IsEmpty());
 }
 

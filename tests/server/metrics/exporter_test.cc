@@ -12,7 +12,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/metrics/metric_page.h"
 #include "server/metrics/prometheus_observer.h"
+#include "server/metrics/server_metrics.h"
 #include "tests/server/metrics/exposition.h"
 
 namespace aerie {
@@ -72,11 +74,15 @@ std::string Body(const std::string& answer) { return answer.substr(answer.find("
 
 class ExporterTest : public testing::Test {
  protected:
+  ExporterTest() { page_->Add("demo", observer_.metrics()); }
+
   PrometheusObserver observer_{PrometheusOptions{}};
+  ServerMetrics server_{{}};
+  const std::shared_ptr<MetricPage> page_ = std::make_shared<MetricPage>(server_.metrics());
 };
 
 TEST_F(ExporterTest, ServesWhatTheObserverCounted) {
-  auto exporter = StartExporter("127.0.0.1:0", observer_.metrics());
+  auto exporter = StartExporter("127.0.0.1:0", page_);
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   observer_.OnSessionOpened();
   observer_.OnRejected(RejectReason::kShape);
@@ -90,7 +96,7 @@ TEST_F(ExporterTest, ServesWhatTheObserverCounted) {
 }
 
 TEST_F(ExporterTest, TellsTheBoundPortWhenAskedForAnyFreeOne) {
-  auto exporter = StartExporter("localhost:0", observer_.metrics());
+  auto exporter = StartExporter("localhost:0", page_);
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   EXPECT_GT((*exporter)->port(), 0);
   EXPECT_EQ((*exporter)->address(), "localhost:" + std::to_string((*exporter)->port()));
@@ -98,9 +104,9 @@ TEST_F(ExporterTest, TellsTheBoundPortWhenAskedForAnyFreeOne) {
 }
 
 TEST_F(ExporterTest, SaysWhichAddressIsTakenAndWhatToDo) {
-  auto first = StartExporter("127.0.0.1:0", observer_.metrics());
+  auto first = StartExporter("127.0.0.1:0", page_);
   ASSERT_TRUE(first.ok()) << first.status();
-  const auto second = StartExporter((*first)->address(), observer_.metrics());
+  const auto second = StartExporter((*first)->address(), page_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()),
               AllOf(HasSubstr((*first)->address()), HasSubstr("Address already in use"),
@@ -111,7 +117,7 @@ TEST_F(ExporterTest, SaysWhichAddressIsTakenAndWhatToDo) {
 
 TEST_F(ExporterTest, RefusesAnAddressOfAnotherMachine) {
   // From the block kept for documentation, so no machine has it.
-  const auto exporter = StartExporter("192.0.2.1:0", observer_.metrics());
+  const auto exporter = StartExporter("192.0.2.1:0", page_);
   EXPECT_EQ(exporter.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(exporter.status().message()),
               AllOf(HasSubstr("192.0.2.1:0"), HasSubstr("Cannot assign requested address")));
@@ -132,7 +138,7 @@ TEST_F(ExporterTest, RefusesWhatIsNoAddressAndSaysWhy) {
            {"127.0.0.1:1,127.0.0.1:2", "has an IPv6 host"},
            {"[::1]:9464", "has an IPv6 host"},
            {"no such host:0", "cannot be resolved"}}) {
-    const auto exporter = StartExporter(listen, observer_.metrics());
+    const auto exporter = StartExporter(listen, page_);
     EXPECT_EQ(exporter.status().code(), absl::StatusCode::kInvalidArgument) << listen;
     EXPECT_THAT(std::string(exporter.status().message()),
                 AllOf(HasSubstr("'" + listen + "'"), HasSubstr(why),
@@ -141,7 +147,7 @@ TEST_F(ExporterTest, RefusesWhatIsNoAddressAndSaysWhy) {
 }
 
 TEST_F(ExporterTest, AnswersNothingButReadsOfTheMetrics) {
-  auto exporter = StartExporter("127.0.0.1:0", observer_.metrics());
+  auto exporter = StartExporter("127.0.0.1:0", page_);
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   const int32_t port = (*exporter)->port();
   EXPECT_THAT(Get(port, "/"), StartsWith("HTTP/1.1 404"));
@@ -154,7 +160,7 @@ TEST_F(ExporterTest, AnswersNothingButReadsOfTheMetrics) {
 }
 
 TEST_F(ExporterTest, AnswersWhileAnotherReaderIsStuck) {
-  auto exporter = StartExporter("127.0.0.1:0", observer_.metrics());
+  auto exporter = StartExporter("127.0.0.1:0", page_);
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   const Connection silent((*exporter)->port());
   ASSERT_TRUE(silent.connected());
@@ -163,7 +169,7 @@ TEST_F(ExporterTest, AnswersWhileAnotherReaderIsStuck) {
 }
 
 TEST_F(ExporterTest, GivesConsistentPagesWhileCallsAreCounted) {
-  auto exporter = StartExporter("127.0.0.1:0", observer_.metrics());
+  auto exporter = StartExporter("127.0.0.1:0", page_);
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   std::thread engine([this] {
     for (int i = 0; i < 20000; ++i) observer_.OnPass({.sessions = i % 8 + 1});
@@ -183,11 +189,11 @@ TEST_F(ExporterTest, GivesConsistentPagesWhileCallsAreCounted) {
 }
 
 TEST_F(ExporterTest, FreesItsPortWhenItGoesAway) {
-  auto first = StartExporter("127.0.0.1:0", observer_.metrics());
+  auto first = StartExporter("127.0.0.1:0", page_);
   ASSERT_TRUE(first.ok()) << first.status();
   const std::string address = (*first)->address();
   first->reset();
-  EXPECT_TRUE(StartExporter(address, observer_.metrics()).ok());
+  EXPECT_TRUE(StartExporter(address, page_).ok());
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/metrics/metric_page.h"
+#include "server/metrics/server_metrics.h"
 #include "tests/server/metrics/exposition.h"
 
 namespace aerie {
@@ -25,11 +27,16 @@ constexpr int32_t kMaxK = 4;
 
 class PrometheusObserverTest : public testing::Test {
  protected:
-  Exposition Scrape() const { return Exposition(*observer_.metrics()); }
+  PrometheusObserverTest() { page_.Add("demo", observer_.metrics()); }
+
+  Exposition Scrape() const { return Exposition(page_); }
+
+  ServerMetrics server_{
+      {.version = "0.1.0", .revision = "abc", .compiler = "GNU 12", .libtorch = "2.11.0"}};
+  MetricPage page_{server_.metrics()};
 
   PrometheusObserver observer_{{
       .labels = {.drafter = "demo", .version = "0f3a", .target = "SmolLM2"},
-      .build = {.version = "0.1.0", .revision = "abc", .compiler = "GNU 12", .libtorch = "2.11.0"},
       .drafter = {.wiring = "[2, 15, 27]",
                   .device = "cpu",
                   .dtype = "float32",
@@ -92,9 +99,9 @@ TEST_F(PrometheusObserverTest, ShowsEverySeriesAtZeroBeforeTheFirstEvent) {
   EXPECT_EQ(scrape.Count("aerie_calls_total"), 2 * 3 * 17);
   EXPECT_THAT(values("aerie_request_log_dropped_total", "reason"),
               UnorderedElementsAre("queue_full", "write_failed"));
-  EXPECT_EQ(scrape.Count("grpc_server_started_total"), 8);
-  EXPECT_EQ(scrape.Count("grpc_server_handled_total"), 8 * 17);
-  EXPECT_EQ(scrape.Count("grpc_server_handling_seconds_count"), 8);
+  EXPECT_EQ(scrape.Count("grpc_server_started_total"), 12);
+  EXPECT_EQ(scrape.Count("grpc_server_handled_total"), 12 * 17);
+  EXPECT_EQ(scrape.Count("grpc_server_handling_seconds_count"), 12);
 }
 
 TEST_F(PrometheusObserverTest, CountsJudgedDraftsTokensAndPositions) {
@@ -301,12 +308,11 @@ TEST_F(PrometheusObserverTest, ObservesWhatAdaptiveKChoseNoneIncluded) {
 }
 
 TEST_F(PrometheusObserverTest, CountsAnsweredRequestsByWhatTheyAskedForHowTheyCameAndCode) {
-  observer_.OnAnswered(CallKind::kDraft, RpcType::kUnary, absl::StatusCode::kOk);
-  observer_.OnAnswered(CallKind::kDraft, RpcType::kBidiStream, absl::StatusCode::kOk);
-  observer_.OnAnswered(CallKind::kDraft, RpcType::kBidiStream, absl::StatusCode::kNotFound);
-  observer_.OnAnswered(CallKind::kOpenSession, RpcType::kUnary,
-                       absl::StatusCode::kResourceExhausted);
-  observer_.OnAnswered(CallKind::kCloseSession, RpcType::kBidiStream, absl::StatusCode::kOk);
+  server_.OnAnswered(CallKind::kDraft, RpcType::kUnary, absl::StatusCode::kOk);
+  server_.OnAnswered(CallKind::kDraft, RpcType::kBidiStream, absl::StatusCode::kOk);
+  server_.OnAnswered(CallKind::kDraft, RpcType::kBidiStream, absl::StatusCode::kNotFound);
+  server_.OnAnswered(CallKind::kOpenSession, RpcType::kUnary, absl::StatusCode::kResourceExhausted);
+  server_.OnAnswered(CallKind::kCloseSession, RpcType::kBidiStream, absl::StatusCode::kOk);
   const Exposition scrape = Scrape();
   const auto calls = [&scrape](const char* call, const char* type, const char* code) {
     return scrape.Sum("aerie_calls_total",
@@ -321,15 +327,51 @@ TEST_F(PrometheusObserverTest, CountsAnsweredRequestsByWhatTheyAskedForHowTheyCa
 }
 
 TEST_F(PrometheusObserverTest, CountsTheRecordsOfTheRequestLogAndThoseThatAreMissing) {
-  observer_.OnRecordWritten();
-  observer_.OnRecordWritten();
-  observer_.OnRecordLost(RecordLoss::kQueueFull);
-  observer_.OnTraceIgnored();
+  server_.OnRecordWritten();
+  server_.OnRecordWritten();
+  server_.OnRecordLost(RecordLoss::kQueueFull);
+  server_.OnTraceIgnored();
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Sum("aerie_request_log_records_total"), 2);
   EXPECT_EQ(scrape.Sum("aerie_request_log_dropped_total", {{"reason", "queue_full"}}), 1);
   EXPECT_EQ(scrape.Sum("aerie_request_log_dropped_total"), 1);
   EXPECT_EQ(scrape.Sum("aerie_traceparents_ignored_total"), 1);
+}
+
+TEST_F(PrometheusObserverTest, ShowsDraftersBesideEachOtherAndForgetsThoseThatAreGone) {
+  PrometheusObserver other({.labels = {.drafter = "other", .version = "1", .target = "t"}});
+  page_.Add("other", other.metrics());
+  observer_.OnSessionOpened();
+  other.OnSessionOpened();
+  other.OnSessionOpened();
+  EXPECT_EQ(Scrape().Sum("aerie_sessions", {{"drafter", "demo"}}), 1);
+  EXPECT_EQ(Scrape().Sum("aerie_sessions", {{"drafter", "other"}}), 2);
+  // Loaded once more: the same labels, so the new one takes the place.
+  PrometheusObserver again({.labels = {.drafter = "other", .version = "1", .target = "t"}});
+  page_.Add("other", again.metrics());
+  page_.Remove("other", other.metrics().get());
+  EXPECT_EQ(Scrape().Sum("aerie_sessions", {{"drafter", "other"}}), 0);
+  page_.Remove("other", again.metrics().get());
+  EXPECT_EQ(Scrape().Count("aerie_sessions"), 1);
+}
+
+TEST_F(PrometheusObserverTest, TellsWhatCameOfLoadingDrafters) {
+  server_.OnDrafterKnown("demo");
+  const Labels failed = {{"drafter", "demo"}, {"result", "failed"}};
+  EXPECT_EQ(Scrape().Sum("aerie_drafter_reloads_total", failed), 0);
+  EXPECT_EQ(Scrape().Sum("aerie_drafter_last_reload_successful", {{"drafter", "demo"}}), 1);
+  server_.OnDrafterLoaded("demo", /*ok=*/false, absl::FromUnixSeconds(100));
+  server_.OnDrafterLoaded("a slip", /*ok=*/false, absl::FromUnixSeconds(100));
+  EXPECT_EQ(Scrape().Sum("aerie_drafter_reloads_total", failed), 1);
+  EXPECT_EQ(Scrape().Sum("aerie_drafter_last_reload_successful"), 0);
+  EXPECT_EQ(Scrape().Sum("aerie_drafter_last_reload_timestamp_seconds"), 100);
+  EXPECT_EQ(Scrape().Sum("aerie_drafter_reloads_total", {{"drafter", ""}, {"result", "failed"}}),
+            1);
+  server_.OnDrafterLoaded("demo", /*ok=*/true, absl::FromUnixSeconds(200));
+  EXPECT_EQ(Scrape().Sum("aerie_drafter_last_reload_successful", {{"drafter", "demo"}}), 1);
+  EXPECT_EQ(Scrape().Sum("aerie_drafter_last_reload_timestamp_seconds"), 200);
+  server_.OnDrafterGone("demo");
+  EXPECT_EQ(Scrape().Count("aerie_drafter_last_reload_successful"), 0);
 }
 
 TEST_F(PrometheusObserverTest, KeepsRefusedCallsOutOfTheDurations) {
@@ -343,8 +385,8 @@ TEST_F(PrometheusObserverTest, LetsNoSumShrinkWhenTheClockIsSetBack) {
   observer_.OnRound(
       {.copy_in = absl::Seconds(-1), .queue_wait = absl::Seconds(-5), .total = absl::Seconds(-3)});
   observer_.OnReplyEncoded(absl::Seconds(-1));
-  observer_.OnHandled({RpcType::kUnary, "aerie.v1.DraftService", "Draft"}, absl::StatusCode::kOk,
-                      absl::Seconds(-3));
+  server_.OnHandled({RpcType::kUnary, "aerie.v1.DraftService", "Draft"}, absl::StatusCode::kOk,
+                    absl::Seconds(-3));
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Sum("aerie_draft_duration_seconds_sum"), 0);
   EXPECT_EQ(scrape.Sum("grpc_server_handling_seconds_sum"), 0);
@@ -420,12 +462,15 @@ TEST_F(PrometheusObserverTest, SaysWhatIsLoadedAndWhatIsRunning) {
             1);
 }
 
-TEST_F(PrometheusObserverTest, LabelsAllButTheBuildWithDrafterVersionAndTarget) {
-  const Exposition scrape = Scrape();
+TEST_F(PrometheusObserverTest, LabelsWhatIsOfADrafterWithItsNameVersionAndTarget) {
+  const Exposition of_server(*server_.metrics());
+  for (const Sample& sample : of_server.samples()) {
+    EXPECT_FALSE(sample.labels.contains("version") && sample.labels.contains("drafter"))
+        << sample.name;
+  }
+  const Exposition scrape(*observer_.metrics());
   for (const Sample& sample : scrape.samples()) {
-    const bool ours = sample.name.rfind("aerie_", 0) == 0 && sample.name != "aerie_build_info";
-    EXPECT_EQ(sample.labels.contains("drafter"), ours) << sample.name;
-    if (!ours) continue;
+    ASSERT_TRUE(sample.labels.contains("drafter")) << sample.name;
     EXPECT_EQ(sample.labels.at("drafter"), "demo") << sample.name;
     EXPECT_EQ(sample.labels.at("version"), "0f3a") << sample.name;
     EXPECT_EQ(sample.labels.at("target"), "SmolLM2") << sample.name;
@@ -448,7 +493,11 @@ TEST_F(PrometheusObserverTest, HasAPageThatNamesEveryMetricAndNoOther) {
   const PrometheusObserver observer(
       {.wiring = {
            .mode = "alert", .captures = 1, .expected_rms = {2.5}, .expected_accept_length = 1.5}});
-  const Exposition scrape(*observer.metrics());
+  ServerMetrics server({});
+  server.OnDrafterKnown("demo");
+  MetricPage all(server.metrics());
+  all.Add("demo", observer.metrics());
+  const Exposition scrape(all);
   for (const auto& [metric, help] : scrape.help()) exported.insert(metric);
   EXPECT_EQ(named, exported);
 }
@@ -498,15 +547,15 @@ TEST_F(PrometheusObserverTest, LosesNoRejectionToldByManyThreads) {
 TEST_F(PrometheusObserverTest, CountsRpcsByMethodTypeAndCode) {
   const RpcName draft = {RpcType::kUnary, "aerie.v1.DraftService", "Draft"};
   const RpcName stream = {RpcType::kBidiStream, "aerie.v1.DraftService", "DraftStream"};
-  observer_.OnStarted(draft);
-  observer_.OnStarted(draft);
-  observer_.OnStarted(stream);
-  observer_.OnMessageReceived(draft, 100);
-  observer_.OnMessageReceived(stream, 7);
-  observer_.OnMessageReceived(stream, 8);
-  observer_.OnMessageSent(stream, 30);
-  observer_.OnHandled(draft, absl::StatusCode::kOk, absl::Milliseconds(3));
-  observer_.OnHandled(draft, absl::StatusCode::kCancelled, absl::Milliseconds(5));
+  server_.OnStarted(draft);
+  server_.OnStarted(draft);
+  server_.OnStarted(stream);
+  server_.OnMessageReceived(draft, 100);
+  server_.OnMessageReceived(stream, 7);
+  server_.OnMessageReceived(stream, 8);
+  server_.OnMessageSent(stream, 30);
+  server_.OnHandled(draft, absl::StatusCode::kOk, absl::Milliseconds(3));
+  server_.OnHandled(draft, absl::StatusCode::kCancelled, absl::Milliseconds(5));
 
   const Exposition scrape = Scrape();
   const Labels of_draft = {
@@ -564,7 +613,7 @@ TEST_F(PrometheusObserverDeathTest, RefusesPagesThatDoNotAddUp) {
 }
 
 TEST_F(PrometheusObserverDeathTest, RefusesAMethodThatHasNoSeries) {
-  EXPECT_DEATH(observer_.OnStarted({RpcType::kUnary, "aerie.v1.DraftService", "Drift"}),
+  EXPECT_DEATH(server_.OnStarted({RpcType::kUnary, "aerie.v1.DraftService", "Drift"}),
                "aerie.v1.DraftService/Drift");
 }
 

@@ -9,7 +9,9 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "server/engine/round_observer_list.h"
+#include "server/metrics/metric_page.h"
 #include "server/metrics/prometheus_observer.h"
+#include "server/metrics/server_metrics.h"
 #include "server/request_log/request_log.h"
 #include "tests/server/engine/core_driver.h"
 #include "tests/server/metrics/exposition.h"
@@ -97,10 +99,12 @@ TEST(RequestLogSumsTest, EqualTheCountersToTheUnit) {
 
   const TemporaryFolder folder;
   PrometheusObserver metrics({.max_k = kMaxK});
+  ServerMetrics server_metrics({});
   {
-    const auto log = RequestLog::Open({.path = folder.File("log")}, {"d", "v"}, &metrics);
+    const auto log = RequestLog::Open({.path = folder.File("log")}, &server_metrics);
     ASSERT_TRUE(log.ok()) << log.status();
-    RoundObserverList all({&metrics, log->get()});
+    const std::unique_ptr<RoundObserver> sessions = (*log)->ObserverOf({"d", "v"});
+    RoundObserverList all({&metrics, sessions.get()});
     for (const RoundRecord& round : driver.observer.rounds()) all.OnRound(round);
     for (const SessionRecord& session : driver.observer.ended()) all.OnSessionEnded(session);
   }
@@ -109,7 +113,9 @@ TEST(RequestLogSumsTest, EqualTheCountersToTheUnit) {
     lines.push_back(nlohmann::json::parse(line));
   }
   ASSERT_EQ(lines.size(), static_cast<size_t>(kSessions));
-  const Exposition scrape(*metrics.metrics());
+  MetricPage page(server_metrics.metrics());
+  page.Add("d", metrics.metrics());
+  const Exposition scrape(page);
   const auto counter = [&scrape](const std::string& name, const Labels& labels = {}) {
     return scrape.Sum("aerie_" + name, labels);
   };

@@ -41,9 +41,16 @@ SessionRecord Record(const std::string& id) {
 }
 
 std::unique_ptr<RequestLog> Open(const RequestLogOptions& options, RequestLogObserver* observer) {
-  auto log = RequestLog::Open(options, {"demo", "0f3a"}, observer);
+  auto log = RequestLog::Open(options, observer);
   EXPECT_TRUE(log.ok()) << log.status();
   return *std::move(log);
+}
+
+// Tells it of a session's end.
+void End(RequestLog* log, const std::string& id) {
+  RecordOrigin origin;
+  origin.drafter = "demo";
+  log->ObserverOf(std::move(origin))->OnSessionEnded(Record(id));
 }
 
 TEST(RequestLogTest, HasALineForEachSessionWhenItIsGone) {
@@ -51,12 +58,12 @@ TEST(RequestLogTest, HasALineForEachSessionWhenItIsGone) {
   CountingObserver observer;
   {
     const auto log = Open({.path = folder.File("log")}, &observer);
-    for (int i = 0; i < 500; ++i) log->OnSessionEnded(Record(std::to_string(i)));
+    for (int i = 0; i < 500; ++i) End(log.get(), std::to_string(i));
   }
   const std::vector<std::string> lines = ReadLines(folder.File("log"));
   ASSERT_THAT(lines, SizeIs(500));
   for (int i = 0; i < 500; ++i) {
-    EXPECT_EQ(nlohmann::json::parse(lines[i])["session"], std::to_string(i));
+    EXPECT_EQ(nlohmann::json::parse(lines[i])["session"].get<std::string>(), std::to_string(i));
   }
 }
 
@@ -66,11 +73,11 @@ TEST(RequestLogTest, DropsAndCountsWhatTheDiskIsTooSlowFor) {
   observer.hold_first = true;
   {
     const auto log = Open({.path = folder.File("log"), .queue_bytes = 1}, &observer);
-    log->OnSessionEnded(Record("written"));
+    End(log.get(), "written");
     observer.reached.wait();
-    log->OnSessionEnded(Record("waits"));
-    log->OnSessionEnded(Record("dropped"));
-    log->OnSessionEnded(Record("dropped"));
+    End(log.get(), "waits");
+    End(log.get(), "dropped");
+    End(log.get(), "dropped");
     EXPECT_EQ(observer.queue_full, 2);
     observer.go_on.count_down();
   }
@@ -81,7 +88,7 @@ TEST(RequestLogTest, SurvivesAFullDiskAndCountsItsLosses) {
   CountingObserver observer;
   {
     const auto log = Open({.path = "/dev/full"}, &observer);
-    for (int i = 0; i < 20; ++i) log->OnSessionEnded(Record(std::to_string(i)));
+    for (int i = 0; i < 20; ++i) End(log.get(), std::to_string(i));
   }
   EXPECT_EQ(observer.write_failed, 20);
   EXPECT_EQ(observer.written, 0);
@@ -90,7 +97,7 @@ TEST(RequestLogTest, SurvivesAFullDiskAndCountsItsLosses) {
 TEST(RequestLogTest, NamesAFileThatCannotBeWritten) {
   const TemporaryFolder folder;
   CountingObserver observer;
-  const auto log = RequestLog::Open({.path = folder.File("no/log")}, {}, &observer);
+  const auto log = RequestLog::Open({.path = folder.File("no/log")}, &observer);
   EXPECT_EQ(log.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(log.status().message()), HasSubstr(folder.File("no/log")));
 }

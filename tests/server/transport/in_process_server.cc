@@ -93,15 +93,20 @@ InProcessServer::InProcessServer(InProcessOptions options) : service_(options.li
   engine_ = std::make_unique<DraftEngine>(options.engine, std::move(model), &observer_);
   stub_ = v1::DraftService::NewStub(NewChannel());
   if (!options.serve) return;
-  service_.Serve(
-      {.engine = engine_.get(),
-       .info = BuildServerInfo(engine_->spec(), model_->kv_store(), options.engine,
-                               options.limits.max_message_bytes, {"1.2.3", "abc", "g++", "none"},
-                               {{"max_k", "16", "default"}}),
-       .round_observer = &observer_,
-       .rpc_observer = &rpcs_,
-       .wiring_state = options.wiring_state,
-       .recording = options.recording});
+  auto served = std::make_shared<ServedDrafter>();
+  served->name = engine_->spec().name;
+  served->engine = engine_.get();
+  served->round_observer = &observer_;
+  served->info = DescribeDrafter(engine_->spec());
+  served->limits =
+      DescribeLimits(options.engine, model_->kv_store(), options.limits.max_message_bytes);
+  served->wiring_state = options.wiring_state;
+  served->recording = options.recording;
+  drafters_.Serve(std::move(served));
+  service_.Serve({.drafters = &drafters_,
+                  .info = BuildServerInfo({"1.2.3", "abc", "g++", "none"},
+                                          {{"max_k", "16", "default"}}, GuardMode::kOff),
+                  .rpc_observer = &rpcs_});
   server_->SetServing(true);
 }
 

@@ -91,6 +91,7 @@ class InProcessServer {
   std::unique_ptr<GrpcServer> server_;
   FakeDraftModel* model_ = nullptr;  // the engine's
   std::unique_ptr<DraftEngine> engine_;
+  DrafterDirectory drafters_;
   std::unique_ptr<v1::DraftService::Stub> stub_;
 };
 

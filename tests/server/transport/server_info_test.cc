@@ -29,8 +29,14 @@ v1::GetServerInfoResponse SomeInfo(int32_t window = 15) {
   engine.draft_window = window;
   engine.draft_sink = 16;
   const KvStore kv_store = {.page_rows = 4, .num_pages = 1 << 20, .page_bytes = 68 << 10};
-  return BuildServerInfo(spec, kv_store, engine, int64_t{1} << 20, {"v", "r", "c", "l"},
-                         {{"max_k", "11", "flag --max-k"}}, {GuardMode::kAlert, true});
+  auto drafter = std::make_shared<ServedDrafter>();
+  drafter->info = DescribeDrafter(spec);
+  drafter->limits = DescribeLimits(engine, kv_store, int64_t{1} << 20);
+  drafter->guard_profile = true;
+  v1::GetServerInfoResponse info =
+      BuildServerInfo({"v", "r", "c", "l"}, {{"max_k", "11", "flag --max-k"}}, GuardMode::kAlert);
+  AddDrafters({drafter}, &info);
+  return info;
 }
 
 TEST(ServerInfoTest, SaysWhatAManifestHasToSay) {
