@@ -93,8 +93,7 @@ TEST_P(AttendKernelTest, QueriesSeeWhatWasWrittenAndWhatTheyMayAlone) {
                     query_width = int64_t{shape.heads} * shape.dim;
       const std::vector<float> kv = Numbers(1, length * kv_width),
                                angles = Numbers(2, length * shape.pairs),
-                               key_norm = Numbers(3, shape.dim),
-                               query_norm = Numbers(4, shape.dim);
+                               key_norm = Numbers(3, shape.dim), query_norm = Numbers(4, shape.dim);
       std::vector<float> cos, sin;
       for (const float angle : angles) {
         cos.push_back(std::cos(3.0f * angle));
@@ -153,8 +152,7 @@ TEST_P(AttendKernelTest, QueriesSeeWhatWasWrittenAndWhatTheyMayAlone) {
         if (shape.normed) {
           double sum = 0.0;
           for (const double value : out) sum += value * value;
-          for (int d = 0; d < shape.dim; ++d)
-            out[d] *= norm[d] / std::sqrt(sum / shape.dim + 1e-5);
+          for (int d = 0; d < shape.dim; ++d) out[d] *= norm[d] / std::sqrt(sum / shape.dim + 1e-5);
         }
         for (int pair = 0; pair < shape.pairs; ++pair) {
           const int one = shape.interleaved ? 2 * pair : pair;
@@ -179,18 +177,18 @@ TEST_P(AttendKernelTest, QueriesSeeWhatWasWrittenAndWhatTheyMayAlone) {
       std::vector<std::vector<float>> results;
       for (const int32_t splits : {needed, 2 * needed}) {
         float* const out = Room<float>(chosen * query_width);
-        device().Run(AttendOp{.pages = on_device,
-                              .heads = shape.heads,
-                              .chosen = chosen,
-                              .scale = 0.3f,
-                              .queries = query_memory,
-                              .query_stride = query_width,
-                              .seen = In(seen),
-                              .table = In(numbers),
-                              .splits = splits,
-                              .partials = Room<float>(chosen * shape.heads * splits *
-                                                      (shape.dim + 2)),
-                              .out = out});
+        device().Run(
+            AttendOp{.pages = on_device,
+                     .heads = shape.heads,
+                     .chosen = chosen,
+                     .scale = 0.3f,
+                     .queries = query_memory,
+                     .query_stride = query_width,
+                     .seen = In(seen),
+                     .table = In(numbers),
+                     .splits = splits,
+                     .partials = Room<float>(chosen * shape.heads * splits * (shape.dim + 2)),
+                     .out = out});
         results.push_back(Out(out, chosen * query_width));
       }
       EXPECT_EQ(results[0], results[1]);
@@ -204,13 +202,11 @@ TEST_P(AttendKernelTest, QueriesSeeWhatWasWrittenAndWhatTheyMayAlone) {
         }
       }
       // Keys are rounded after another sum than ours: one may fall to the other side.
-      const double tolerance =
-          shape.element == DeviceElement::kFloat32 ? kTolerance : 3e-3;
+      const double tolerance = shape.element == DeviceElement::kFloat32 ? kTolerance : 3e-3;
       for (int32_t i = 0; i < chosen; ++i) {
         for (int head = 0; head < shape.heads; ++head) {
-          const std::vector<double> query =
-              turned(queries.data() + i * query_width + head * shape.dim, query_norm,
-                     chosen_rows[i]);
+          const std::vector<double> query = turned(
+              queries.data() + i * query_width + head * shape.dim, query_norm, chosen_rows[i]);
           double total = 0.0;
           std::vector<double> expected(shape.dim);
           for (int64_t row = 0; row < length; ++row) {

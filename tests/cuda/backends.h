@@ -1,5 +1,5 @@
-// Where the kernels of server/kernels/cuda are run by tests: on the CPU, thread by thread in several
-// orders, and on a device when there is one.
+// Where the kernels of server/kernels/cuda are run by tests: on the CPU, thread by thread in
+// several orders, and on a device when there is one.
 //
 // Without a device its cases are skipped, and say so; with AERIE_REQUIRE_CUDA=1 in the environment
 // they fail instead.

@@ -83,7 +83,8 @@ const DeviceElement kElements[] = {DeviceElement::kFloat32, DeviceElement::kBFlo
 
 TEST_P(ProductKernelTest, ARowTimesAMatrixIsWhatPlainLoopsSay) {
   for (const DeviceElement element : kElements) {
-    for (const auto& [channels, inputs] : {std::pair{1, 1}, {5, 12}, {16, 64}, {33, 576}, {7, 601}}) {
+    for (const auto& [channels, inputs] :
+         {std::pair{1, 1}, {5, 12}, {16, 64}, {33, 576}, {7, 601}}) {
       const Weights weights(channels, element, channels, inputs);
       const DeviceMatrix matrix = Upload(weights);
       for (const int32_t rows : {1, 2, 3, 7, 8, 19}) {

@@ -60,8 +60,8 @@ TEST_P(RankKernelTest, TheBestComeFirstAndOfEqualOnesTheLowerId) {
         const DeviceRowSummary& summary = ranked.summaries[row];
         EXPECT_EQ(summary.finite, 1);
         EXPECT_EQ(summary.largest, own[order[0]]);
-        EXPECT_TRUE(std::abs(summary.largest + std::log(summary.sum) - std::log(sum)) <= 2e-6 *
-                        (1.0 + std::abs(std::log(sum))))
+        EXPECT_TRUE(std::abs(summary.largest + std::log(summary.sum) - std::log(sum)) <=
+                    2e-6 * (1.0 + std::abs(std::log(sum))))
             << summary.largest << " " << summary.sum;
       }
       EXPECT_EQ(ranked.summaries[0].probe, scores[count - 1]);
@@ -70,9 +70,9 @@ TEST_P(RankKernelTest, TheBestComeFirstAndOfEqualOnesTheLowerId) {
 }
 
 TEST_P(RankKernelTest, ARowThatIsNotFiniteSaysSoAndTheOthersDoNotFeelIt) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
-                          std::numeric_limits<float>::infinity(),
-                          -std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+        -std::numeric_limits<float>::infinity()}) {
     for (const int32_t at : {0, 4500, 4999}) {
       std::vector<float> scores = Numbers(3, 3 * 5000);
       scores[5000 + at] = bad;

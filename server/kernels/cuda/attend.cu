@@ -118,8 +118,7 @@ __global__ void __launch_bounds__(kThreads) AttendKernel(AttendOp op) {
 #pragma unroll
   for (int q = 0; q < kQueries; ++q) {
 #pragma unroll
-    for (int i = 0; i < kChannels; ++i)
-      found[warp][q][lane * kChannels + i] = running[q].values[i];
+    for (int i = 0; i < kChannels; ++i) found[warp][q][lane * kChannels + i] = running[q].values[i];
     if (lane == 0) {
       largest[warp][q] = running[q].largest;
       sums[warp][q] = running[q].sum;
@@ -174,9 +173,8 @@ __global__ void __launch_bounds__(kThreads) JoinKernel(AttendOp op) {
 template <DeviceElement kElement>
 cudaError_t LaunchElement(const AttendOp& op, cudaStream_t stream) {
   const int group = op.heads / op.pages.kv_heads, dim = op.pages.head_dim;
-  const dim3 grid(
-      static_cast<unsigned>(op.pages.kv_heads * ((group + kQueries - 1) / kQueries)),
-      static_cast<unsigned>(op.chosen), static_cast<unsigned>(op.splits));
+  const dim3 grid(static_cast<unsigned>(op.pages.kv_heads * ((group + kQueries - 1) / kQueries)),
+                  static_cast<unsigned>(op.chosen), static_cast<unsigned>(op.splits));
   if (dim <= 2 * kWarp) return Launch(AttendKernel<kElement, 2>, op, grid, kThreads, stream);
   if (dim <= 4 * kWarp) return Launch(AttendKernel<kElement, 4>, op, grid, kThreads, stream);
   if (dim <= 8 * kWarp) return Launch(AttendKernel<kElement, 8>, op, grid, kThreads, stream);

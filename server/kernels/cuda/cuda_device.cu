@@ -23,12 +23,14 @@ void Check(cudaError_t error, const char* doing) {
   cudaGetLastError();  // or the next call would report it once more
   if (error == cudaErrorMemoryAllocation) {
     throw DeviceError(DeviceError::Kind::kMemory,
-                      seen + "; expected room on the device for weights, rows and draft KV; give "
-                             "less to --kv-memory, or free memory of the device");
+                      seen +
+                          "; expected room on the device for weights, rows and draft KV; give "
+                          "less to --kv-memory, or free memory of the device");
   }
   throw DeviceError(DeviceError::Kind::kFailed,
-                    seen + "; expected a working device; look at nvidia-smi and the system's log, "
-                           "and start the server again");
+                    seen +
+                        "; expected a working device; look at nvidia-smi and the system's log, "
+                        "and start the server again");
 }
 
 int32_t CountDevices() {
@@ -50,7 +52,8 @@ class CudaDevice final : public Device {
     if (number < 0 || number >= count) {
       throw DeviceError(DeviceError::Kind::kAbsent,
                         "there is no CUDA device " + std::to_string(number) + "; expected 0.." +
-                            std::to_string(count - 1) + "; see nvidia-smi, and CUDA_VISIBLE_DEVICES");
+                            std::to_string(count - 1) +
+                            "; see nvidia-smi, and CUDA_VISIBLE_DEVICES");
     }
     cudaDeviceProp properties = {};
     Check(cudaGetDeviceProperties(&properties, number), "asking for the device's properties");

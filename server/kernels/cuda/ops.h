@@ -77,7 +77,8 @@ struct PrepareOp {
 struct DevicePages {
   std::byte* store = nullptr;
   int64_t page_bytes = 0;
-  int64_t keys_at = 0, values_at = 0;  // of the layer's first key head, in bytes from a page's start
+  int64_t keys_at = 0,
+          values_at = 0;  // of the layer's first key head, in bytes from a page's start
   int32_t page_rows = 0, kv_heads = 0, head_dim = 0;
   DeviceElement element = DeviceElement::kFloat32;  // not kInt8
 };
@@ -98,8 +99,8 @@ struct TurnOp {
   const int32_t* write_at = nullptr;    // [rows]: the row in its page
   const float* cos = nullptr;           // [rows, pairs]
   const float* sin = nullptr;
-  int32_t pairs = 0;         // 2 x pairs channels turn
-  bool interleaved = false;  // channels 2i and 2i + 1 make a pair, else i and pairs + i
+  int32_t pairs = 0;                  // 2 x pairs channels turn
+  bool interleaved = false;           // channels 2i and 2i + 1 make a pair, else i and pairs + i
   const float* query_norm = nullptr;  // [head_dim], or none
   const float* key_norm = nullptr;
   float epsilon = 0.0f;
@@ -150,12 +151,12 @@ constexpr int32_t RankChunks(int64_t count) {
 struct RankOp {
   const float* scores = nullptr;  // [rows, count]
   int32_t rows = 0, count = 0;
-  int32_t k = 1;                            // 1..min(count, kMaxRanked)
-  const int32_t* probes = nullptr;          // [rows]: an id, or -1
-  DeviceScore* candidates = nullptr;        // [rows, chunks, k]
-  DeviceRowSummary* chunk_sums = nullptr;   // [rows, chunks]
-  DeviceRowSummary* summaries = nullptr;    // [rows]
-  DeviceScore* best = nullptr;              // [rows, k], best first; equal scores: lower id first
+  int32_t k = 1;                           // 1..min(count, kMaxRanked)
+  const int32_t* probes = nullptr;         // [rows]: an id, or -1
+  DeviceScore* candidates = nullptr;       // [rows, chunks, k]
+  DeviceRowSummary* chunk_sums = nullptr;  // [rows, chunks]
+  DeviceRowSummary* summaries = nullptr;   // [rows]
+  DeviceScore* best = nullptr;             // [rows, k], best first; equal scores: lower id first
 };
 
 }  // namespace aerie

@@ -49,8 +49,11 @@ struct Sixteen<DeviceElement::kInt8> {
     return __uint_as_float(__byte_perm(turned, 0x4b000000u, 0x7540u + byte)) - 8388736.0f;
   }
   __device__ static float4 Part(const uint4& bits, int part) {
-    const uint32_t word =
-        (part == 0 ? bits.x : part == 1 ? bits.y : part == 2 ? bits.z : bits.w) ^ 0x80808080u;
+    const uint32_t word = (part == 0   ? bits.x
+                           : part == 1 ? bits.y
+                           : part == 2 ? bits.z
+                                       : bits.w) ^
+                          0x80808080u;
     return make_float4(AsFloat(word, 0), AsFloat(word, 1), AsFloat(word, 2), AsFloat(word, 3));
   }
 };
@@ -84,8 +87,8 @@ __global__ void __launch_bounds__(kThreads) ProductKernel(ProductOp op) {
   using Bits = Sixteen<kElement>;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int64_t channel =
-      int64_t{static_cast<int>(blockIdx.y)} * kBlockChannels + warp * kChannels;  // the first of four
+  const int64_t channel = int64_t{static_cast<int>(blockIdx.y)} * kBlockChannels +
+                          warp * kChannels;  // the first of four
   const int64_t first_row = int64_t{static_cast<int>(blockIdx.x)} * kRows;
   if (channel >= op.channels) return;  // the whole warp
 
@@ -93,9 +96,9 @@ __global__ void __launch_bounds__(kThreads) ProductKernel(ProductOp op) {
   const uint4* weights[kChannels];
   for (int c = 0; c < kChannels; ++c) {
     const int64_t own = channel + c < op.channels ? channel + c : op.channels - 1;
-    weights[c] = reinterpret_cast<const uint4*>(
-        static_cast<const char*>(op.matrix.weights) +
-        (op.first_channel + own) * op.matrix.stride * Bits::kBytes);
+    weights[c] =
+        reinterpret_cast<const uint4*>(static_cast<const char*>(op.matrix.weights) +
+                                       (op.first_channel + own) * op.matrix.stride * Bits::kBytes);
   }
   const float* in[kRows];
   for (int r = 0; r < kRows; ++r) {

@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(kThreads) RankChunkKernel(RankOp op) {
   for (int i = 0; i < kOwn; ++i) sum += expf(own[i] - most);
   sum = BlockSum<kThreads>(sum, shared);
   const float faults = BlockSum<kThreads>(finite ? 0.0f : 1.0f, shared);
-  if (thread == 0)
-    op.chunk_sums[row * chunks + chunk] = {most, sum, 0.0f, faults == 0.0f ? 1 : 0};
+  if (thread == 0) op.chunk_sums[row * chunks + chunk] = {most, sum, 0.0f, faults == 0.0f ? 1 : 0};
 
   DeviceScore* const out = op.candidates + (row * chunks + chunk) * op.k;
   unsigned taken = 0;  // of a thread's own scores

@@ -55,10 +55,9 @@ __global__ void __launch_bounds__(kThreads) TurnKernel(TurnOp op) {
   if (is_key) TurnHead(op, op.key_norm, i, head, shared);
 
   const int64_t bytes = op.pages.element == DeviceElement::kFloat32 ? 4 : 2;
-  std::byte* const to =
-      op.pages.store + op.write_page[i] * op.pages.page_bytes +
-      (is_key ? op.pages.keys_at : op.pages.values_at) +
-      (int64_t{kv_head} * op.pages.page_rows + op.write_at[i]) * dim * bytes;
+  std::byte* const to = op.pages.store + op.write_page[i] * op.pages.page_bytes +
+                        (is_key ? op.pages.keys_at : op.pages.values_at) +
+                        (int64_t{kv_head} * op.pages.page_rows + op.write_at[i]) * dim * bytes;
   for (int d = thread; d < dim; d += kThreads) {
     if (op.pages.element == DeviceElement::kFloat32) {
       reinterpret_cast<float*>(to)[d] = head[d];

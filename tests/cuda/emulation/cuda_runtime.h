@@ -98,7 +98,11 @@ enum cudaError_t {
   cudaErrorNoDevice = 100,
   cudaErrorLaunchFailure = 719,
 };
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum cudaMemcpyKind {
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice
+};
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 constexpr unsigned cudaStreamNonBlocking = 1;
 

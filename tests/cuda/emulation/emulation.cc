@@ -55,16 +55,24 @@ void RunBlock(const std::function<void()>& thread, std::vector<int>& numbers) {
   warps.assign(threads / kLanes, Warp());
   at_block = 0;
   fibers.Start(threads, &thread);
+  // 32 threads at a time, which in order are a warp, are run as far as they come by themselves: one
+  // warp may be far ahead of another.
   for (int left = threads; left > 0;) {
     bool moved = false;
-    for (const int number : numbers) {
-      if (waits[number] != Waits::kNot) continue;
-      moved = true;
-      current = number;
-      threadIdx = dim3(static_cast<unsigned>(number));
-      if (!fibers.Resume(number)) {
-        waits[number] = Waits::kEnded;
-        --left;
+    for (int first = 0; first < threads; first += kLanes) {
+      for (bool again = true; again;) {
+        again = false;
+        for (int i = first; i < first + kLanes; ++i) {
+          const int number = numbers[i];
+          if (waits[number] != Waits::kNot) continue;
+          again = moved = true;
+          current = number;
+          threadIdx = dim3(static_cast<unsigned>(number));
+          if (!fibers.Resume(number)) {
+            waits[number] = Waits::kEnded;
+            --left;
+          }
+        }
       }
     }
     if (!moved) Stop("threads wait for others that wait elsewhere or have ended");
@@ -75,7 +83,8 @@ void RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread) {
   ++launch_count;
   gridDim = grid;
   threads = static_cast<int>(block.x);
-  if (threads % kLanes != 0 || block.y != 1 || block.z != 1) Stop("blocks are whole warps in a row");
+  if (threads % kLanes != 0 || block.y != 1 || block.z != 1)
+    Stop("blocks are whole warps in a row");
   std::vector<int> numbers(threads);
   std::iota(numbers.begin(), numbers.end(), 0);
   if (order == ThreadOrder::kBackward) std::reverse(numbers.begin(), numbers.end());

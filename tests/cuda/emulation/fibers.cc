@@ -55,7 +55,8 @@ void Fibers::Start(int count, const std::function<void()>* body) {
   while (static_cast<int>(states_.size()) < count) states_.push_back(std::make_unique<State>());
   for (int i = 0; i < count; ++i) {
     State& state = *states_[i];
-    const auto end = (reinterpret_cast<uintptr_t>(state.stack.get()) + kStackBytes) & ~uintptr_t{15};
+    const auto end =
+        (reinterpret_cast<uintptr_t>(state.stack.get()) + kStackBytes) & ~uintptr_t{15};
     // Six registers, the address that the switch returns to, and a place for the one that the
     // entered function believes to return to.
     auto* const top = reinterpret_cast<void**>(end) - 8;
