@@ -261,15 +261,15 @@ TEST_P(ProductKernelTest, ARecordingDoesItsWorkWhenItIsReplayedOnNumbersOfThen) 
   const std::vector<float> first = Numbers(1, 16), second = Numbers(2, 16);
   float* const in = In(first);
   float* const out = In(std::vector<float>(4, -7.0f));
-  device().BeginRecording();
-  device().Run(ProductOp{.matrix = matrix,
-                         .channels = 4,
-                         .rows = 1,
-                         .in = in,
-                         .in_stride = 16,
-                         .out = out,
-                         .out_stride = 4});
-  const int32_t recording = device().EndRecording();
+  const int32_t recording = device().Record([&] {
+    device().Run(ProductOp{.matrix = matrix,
+                           .channels = 4,
+                           .rows = 1,
+                           .in = in,
+                           .in_stride = 16,
+                           .out = out,
+                           .out_stride = 4});
+  });
   EXPECT_THAT(Out(out, 4), testing::Each(-7.0f));
   device().CopyWithin(in, In(second), 16 * sizeof(float));
   for (int time = 0; time < 2; ++time) {

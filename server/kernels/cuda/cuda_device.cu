@@ -121,13 +121,19 @@ class CudaDevice final : public Device {
   void Run(const AttendOp& op) override { RunOp(op, "starting attention"); }
   void Run(const RankOp& op) override { RunOp(op, "starting to rank scores"); }
 
-  void BeginRecording() override {
+  int32_t Record(const std::function<void()>& work) override {
     Use();
     Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "recording");
-  }
-
-  int32_t EndRecording() override {
     cudaGraph_t graph = nullptr;
+    try {
+      work();
+    } catch (...) {
+      // Or the stream would go on recording.
+      cudaStreamEndCapture(stream_, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      cudaGetLastError();
+      throw;
+    }
     Check(cudaStreamEndCapture(stream_, &graph), "recording");
     cudaGraphExec_t recording = nullptr;
     const cudaError_t error = cudaGraphInstantiate(&recording, graph, 0);

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -65,10 +66,9 @@ class Device {
   virtual void Run(const AttendOp& op) = 0;
   virtual void Run(const RankOp& op) = 0;
 
-  // What is run between these is recorded and not done; no memory is got or copied to the host.
-  // Returns a number for Replay(), which does all of it with the arguments that it was given.
-  virtual void BeginRecording() = 0;
-  virtual int32_t EndRecording() = 0;
+  // Operations that `work` runs are recorded and not done; it may do nothing else here. Returns a
+  // number for Replay(), which does all of them with the arguments that they were given.
+  virtual int32_t Record(const std::function<void()>& work) = 0;
   virtual void Replay(int32_t recording) = 0;
   virtual void ForgetRecordings() = 0;
 };

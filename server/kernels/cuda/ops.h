@@ -91,7 +91,7 @@ struct TurnOp {
   int32_t rows = 0, chosen = 0;
   float* queries = nullptr;  // [chosen, query_stride]
   int64_t query_stride = 0;
-  const int32_t* chosen_rows = nullptr;  // [chosen]: numbers of rows of the pass
+  const int32_t* chosen_rows = nullptr;  // [chosen]: numbers of rows of the pass; null: 0, 1, ...
   const float* keys = nullptr;           // [rows, kv_stride], kv_heads x head_dim of it
   const float* values = nullptr;
   int64_t kv_stride = 0;

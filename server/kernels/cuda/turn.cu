@@ -43,7 +43,8 @@ __global__ void __launch_bounds__(kThreads) TurnKernel(TurnOp op) {
     if (i >= op.chosen) return;
     float* const query = op.queries + i * op.query_stride + number * dim;
     for (int d = thread; d < dim; d += kThreads) head[d] = query[d];
-    TurnHead(op, op.query_norm, op.chosen_rows[i], head, shared);
+    const int64_t row = op.chosen_rows == nullptr ? i : op.chosen_rows[i];
+    TurnHead(op, op.query_norm, row, head, shared);
     for (int d = thread; d < dim; d += kThreads) query[d] = head[d];
     return;
   }

@@ -37,7 +37,7 @@ struct Warp {
 ThreadOrder order = ThreadOrder::kForward;
 int device_count = 1, device_major = 9, device_minor = 0;
 bool fail_once = false;
-int64_t launch_count = 0, copy_count = 0;
+int64_t launch_count = 0, copy_count = 0, allocation_count = 0;
 
 Fibers fibers;
 int threads = 0, current = 0, at_block = 0;
@@ -121,6 +121,7 @@ void SetDevice(int count, int major, int minor) {
 void FailOnce() { fail_once = true; }
 int64_t LaunchCount() { return launch_count; }
 int64_t CopyCount() { return copy_count; }
+int64_t AllocationCount() { return allocation_count; }
 
 int CurrentLane() { return current % kLanes; }
 
@@ -196,6 +197,7 @@ cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 // Filled with what is no number, as nobody clears a device's memory either.
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (Fails()) return cudaErrorMemoryAllocation;
+  ++allocation_count;
   const size_t size = (bytes + 255) / 256 * 256;
   *memory = std::aligned_alloc(256, size);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;

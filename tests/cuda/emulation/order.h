@@ -12,8 +12,9 @@ void SetThreadOrder(ThreadOrder order);
 void SetDevice(int count, int major, int minor);
 // The next call that may fail does: an allocation for want of memory, anything else as a launch.
 void FailOnce();
-// So far: kernels that were run, those of graphs included, and copies.
+// So far: kernels that were run, those of graphs included; copies; and blocks of memory.
 int64_t LaunchCount();
 int64_t CopyCount();
+int64_t AllocationCount();
 
 }  // namespace aerie_emulation
