@@ -115,8 +115,11 @@ void AddDrafterFlags(TableBuilder& table) {
 
 void AddComputeFlags(TableBuilder& table) {
   table.Group("Compute");
-  table.Text("device", "DEVICE", "cpu.",
-             [](Options& o) -> std::string& { return o.compute.device; });
+  table.Text(
+      "device", "DEVICE",
+      "cpu, or cuda:N (cuda: the first): weights, draft KV and arithmetic on that GPU; wants "
+      "a build with CUDA.",
+      [](Options& o) -> std::string& { return o.compute.device; });
   table.Text("dtype", "DTYPE",
              "auto, float32, bfloat16 or int8: of weights; draft KV is bfloat16 but with float32. "
              "auto: bfloat16 where the CPU is quick with it. int8 is quicker still and rounds "

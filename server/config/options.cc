@@ -50,9 +50,12 @@ absl::Status DrafterOptions::Validate() const {
 }
 
 absl::Status ComputeOptions::Validate() const {
-  if (device != "cpu") {
+  const bool numbered = device.size() > 5 && device.compare(0, 5, "cuda:") == 0 &&
+                        device.find_first_not_of("0123456789", 5) == std::string::npos;
+  if (device != "cpu" && device != "cuda" && !numbered) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--device is \"", device, "\"; expected cpu; leave it out, this build knows no other"));
+        "--device is \"", device,
+        "\"; expected cpu, cuda or cuda:N; name one of these, N being a number of nvidia-smi"));
   }
   if (dtype != "auto" && dtype != "float32" && dtype != "bfloat16" && dtype != "int8") {
     return absl::InvalidArgumentError(

@@ -6,6 +6,7 @@
 #include <torch/headeronly/version.h>
 
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "common/status_macros.h"
 #include "server/model/compute_choice.h"
 #include "server/model/cpu_budget.h"
+#include "server/model/cuda_choice.h"
+#include "server/model/cuda_net.h"
 #include "server/model/eagle3_pass.h"
 #include "server/model/packed_net.h"
 #include "server/model/torch_net.h"
@@ -55,9 +58,14 @@ struct LoadedNet {
 };
 
 absl::StatusOr<LoadedNet> LoadNet(const Checkpoint& checkpoint, const ComputeChoice& choice,
-                                  int32_t asked_threads) {
+                                  std::optional<int32_t> cuda_device, int32_t asked_threads) {
   LoadedNet loaded;
-  if (choice.packed) {
+  if (cuda_device.has_value()) {
+    AERIE_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, OpenCudaDevice(*cuda_device));
+    AERIE_ASSIGN_OR_RETURN(loaded.net,
+                           CudaNet::Load(checkpoint, choice.element, std::move(device)));
+    loaded.threads = {1, "flag --device: the device computes"};
+  } else if (choice.packed) {
     AERIE_ASSIGN_OR_RETURN(auto net, PackedNet::Load(checkpoint, choice.element));
     loaded.threads = ChooseThreads(asked_threads, net->step_bytes());
     net->StartThreads(loaded.threads.threads);
@@ -115,10 +123,7 @@ absl::Status SelfTest(Eagle3Model& model) {
 }  // namespace
 
 absl::Status ModelOptions::Validate() const {
-  if (device != "cpu") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--device is \"", device, "\"; expected \"cpu\"; this build drafts on the CPU only"));
-  }
+  AERIE_RETURN_IF_ERROR(CudaDeviceNumber(device).status());
   if (threads < 0 || threads > 1024) {
     return absl::InvalidArgumentError(
         absl::StrCat("--threads is ", threads,
@@ -140,13 +145,18 @@ absl::Status ModelOptions::Validate() const {
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& checkpoint,
                                                             const ModelOptions& options) {
   AERIE_RETURN_IF_ERROR(options.Validate());
+  AERIE_ASSIGN_OR_RETURN(const std::optional<int32_t> cuda_device,
+                         CudaDeviceNumber(options.device));
   AERIE_ASSIGN_OR_RETURN(const ComputeChoice choice,
-                         ChooseCompute(checkpoint.spec, options.dtype, ThisCpu()));
+                         cuda_device.has_value()
+                             ? ChooseCudaCompute(checkpoint.spec, options.dtype)
+                             : ChooseCompute(checkpoint.spec, options.dtype, ThisCpu()));
   using Result = absl::StatusOr<std::unique_ptr<Eagle3Model>>;
   AERIE_ASSIGN_OR_RETURN(
       std::unique_ptr<Eagle3Model> model, CatchTorch("loading the weights", [&]() -> Result {
         const c10::InferenceMode no_gradients;
-        AERIE_ASSIGN_OR_RETURN(LoadedNet net, LoadNet(checkpoint, choice, options.threads));
+        AERIE_ASSIGN_OR_RETURN(LoadedNet net,
+                               LoadNet(checkpoint, choice, cuda_device, options.threads));
         AERIE_ASSIGN_OR_RETURN(
             KvPages kv,
             KvPages::Reserve(net.net->kv_shape(), options.kv_memory_bytes, options.kv_page_rows));

@@ -24,7 +24,7 @@ enum class ComputeDType {
 };
 
 struct ModelOptions {
-  std::string device = "cpu";  // the only one
+  std::string device = "cpu";  // or "cuda", "cuda:N": with weights, KV and arithmetic there
   ComputeDType dtype = ComputeDType::kAuto;
   int32_t threads = 0;  // of one pass, 1..1024; 0: what affinity, quota and size make worth while
   int64_t kv_memory_bytes = int64_t{1} << 30;  // of the store of draft KV; > 0
@@ -39,9 +39,9 @@ struct ModelOptions {
 // while the model lives. Peak memory is that of the weights and a few MiB. The number of threads is
 // the model's own with our kernels; with LibTorch it is the process's, and the model loaded last
 // decides. INVALID_ARGUMENT: options, also when the KV memory holds too few pages of this head, or
-// when the head's attention is not done in the dtype that was asked for. RESOURCE_EXHAUSTED: no
-// memory for the weights. FAILED_PRECONDITION: the weights give no finite numbers. INTERNAL:
-// LibTorch failed.
+// when the head's attention is not done in the dtype, or on the device, that was asked for.
+// RESOURCE_EXHAUSTED: no memory for the weights. FAILED_PRECONDITION: the weights give no finite
+// numbers, or there is no such device. INTERNAL: LibTorch or the device failed.
 absl::StatusOr<std::unique_ptr<DraftModel>> LoadEagle3Model(const Checkpoint& checkpoint,
                                                             const ModelOptions& options);
 

@@ -13,7 +13,9 @@ Eagle3Model::Eagle3Model(DrafterSpec spec, std::unique_ptr<HeadNet> net, KvPages
     : spec_(std::move(spec)),
       net_(std::move(net)),
       kv_(std::move(kv)),
-      slots_(net_->state_bytes()) {}
+      slots_(net_->state_bytes()) {
+  net_->AttachStore(kv_.store());
+}
 
 absl::StatusOr<std::vector<StepOutput>> Eagle3Model::Step(absl::Span<const StepSequence> batch,
                                                           int32_t top_k) {

@@ -25,7 +25,7 @@ class Eagle3Model final : public DraftModel {
 
   const DrafterSpec& spec() const override { return spec_; }
   const KvStore& kv_store() const override { return kv_.store(); }
-  void CopyPage(PageId from, PageId to) override { kv_.Copy(from, to); }
+  void CopyPage(PageId from, PageId to) override { net_->CopyPage(kv_, from, to); }
   void ReleaseSlot(SlotId slot) override { slots_.Release(slot); }
 
   absl::StatusOr<std::vector<StepOutput>> Step(absl::Span<const StepSequence> batch,

@@ -1,7 +1,8 @@
 // What computes the rows of a pass: the head's weights and equations behind one interface.
 //
-// There are two. PackedNet runs on our own kernels and does grouped-query attention; TorchNet runs
-// on LibTorch and does all. The equations are the same, and stand in eagle3_net.h.
+// There are three. PackedNet runs on our own kernels and does grouped-query attention; TorchNet
+// runs on LibTorch and does all; CudaNet runs on a CUDA device. The equations are the same, and
+// stand in eagle3_net.h.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +42,12 @@ class HeadNet {
   virtual int64_t state_bytes() const = 0;
   // What computes, for people: "own kernels, avx512".
   virtual std::string name() const = 0;
+
+  // Told once, before the first pass. A net that keeps pages elsewhere than in KvPages makes room
+  // for them.
+  virtual void AttachStore(const KvStore& store) { static_cast<void>(store); }
+  // Must not throw.
+  virtual void CopyPage(KvPages& kv, PageId from, PageId to) { kv.Copy(from, to); }
 
   // Writes the KV of every row into its page and judges the wanted rows: `outputs` [batch], each
   // with as many rows as are wanted of it. Returns the draft hidden states of the wanted rows in

@@ -5,10 +5,23 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/kernels/cuda/device.h"
 
 namespace aerie {
 
 absl::Status StatusFromException(const std::exception& error, std::string_view doing) {
+  if (const auto* const device = dynamic_cast<const DeviceError*>(&error)) {
+    // Its message is complete.
+    switch (device->kind()) {
+      case DeviceError::Kind::kAbsent:
+        return absl::FailedPreconditionError(device->what());
+      case DeviceError::Kind::kMemory:
+        return absl::ResourceExhaustedError(device->what());
+      case DeviceError::Kind::kFailed:
+        break;
+    }
+    return absl::InternalError(device->what());
+  }
   // Further lines are a stack trace, which helps nobody who reads a reply.
   std::string what = error.what();
   what = what.substr(0, what.find('\n'));

@@ -11,7 +11,8 @@
 
 namespace aerie {
 
-// RESOURCE_EXHAUSTED when memory ran out, else INTERNAL. `doing`: "drafting".
+// RESOURCE_EXHAUSTED when memory ran out, FAILED_PRECONDITION when a device is missing, else
+// INTERNAL. `doing`: "drafting".
 absl::Status StatusFromException(const std::exception& error, std::string_view doing);
 
 // The result of `body`, which returns a Status or a StatusOr; what it throws becomes a status.

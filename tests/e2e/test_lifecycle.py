@@ -34,7 +34,7 @@ def test_help_and_version_are_printed():
     (("--fast",), '"--fast" on the command line is not known; expected'),
     (("--drafter", "d", "--target", "t", "--max-k", "0"), "--max-k is 0; expected 1..128;"),
     (("--drafter", "d", "--target", "t", "--log-level", "loud"), 'log level is "loud"; expected'),
-    (("--drafter", "d", "--target", "t", "--device", "cuda"), '--device is "cuda"; expected cpu;'),
+    (("--drafter", "d", "--target", "t", "--device", "tpu"), '--device is "tpu"; expected cpu, cuda or cuda:N;'),
 ])
 def test_a_bad_command_line_stops_with_flag_value_and_remedy(flags, message):
     code, out, err = run(*flags)

@@ -347,7 +347,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"Convention",
          {"--layer-id-convention", "hf"},
          "--layer-id-convention is \"hf\"; expected input-of-layer"},
-        {"Device", {"--device", "cuda"}, "--device is \"cuda\"; expected cpu"},
+        {"Device", {"--device", "cuda:x"}, "--device is \"cuda:x\"; expected cpu, cuda or"},
         {"DType",
          {"--dtype", "int4"},
          "--dtype is \"int4\"; expected auto, float32, bfloat16 or int8"},

@@ -1,0 +1,335 @@
+// The net of CUDA devices against the packed one, whole drafts of it, on the emulation of a device
+// and on a device where there is one.
+#include "server/model/cuda_net.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/model/cuda_choice.h"
+#include "server/model/eagle3_pass.h"
+#include "server/model/packed_net.h"
+#include "tests/cuda/backends.h"
+#include "tests/cuda/emulation/order.h"
+#include "tests/server/model/demo_head.h"
+#include "tests/server/model/tapped.h"
+#include "tests/server/model/variant_heads.h"
+#include "tests/testing/status_matchers.h"
+
+namespace aerie {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+MATCHER_P2(Says, code, message, "has a code and a message") {
+  const absl::Status& status = StatusOf(arg);
+  *result_listener << status.ToString();
+  return status.code() == code && testing::Matches(message)(std::string(status.message()));
+}
+
+std::unique_ptr<Eagle3Model> ModelOf(const Checkpoint& checkpoint, std::unique_ptr<HeadNet> net) {
+  DrafterSpec spec;
+  spec.wiring = checkpoint.spec.wiring.value;
+  spec.target_hidden_size = checkpoint.target.hidden_size;
+  spec.vocab_size = checkpoint.target.vocab_size;
+  spec.draft_vocab_size = checkpoint.spec.draft_vocab_size.value;
+  spec.hidden_size = checkpoint.spec.hidden_size.value;
+  auto kv = KvPages::Reserve(net->kv_shape(), int64_t{2} << 20, 4);
+  EXPECT_THAT(kv, IsOk());
+  return std::make_unique<Eagle3Model>(std::move(spec), std::move(net), *std::move(kv));
+}
+
+std::unique_ptr<Eagle3Model> OnCpu(const Checkpoint& checkpoint, WeightElement element) {
+  auto net = PackedNet::Load(checkpoint, element);
+  EXPECT_THAT(net, IsOk());
+  (*net)->StartThreads(1);
+  return ModelOf(checkpoint, *std::move(net));
+}
+
+struct Loaded {
+  CudaNet* net = nullptr;
+  std::unique_ptr<Eagle3Model> model;
+};
+
+class CudaNetTest : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (OpenBackend(GetParam().kind, why) != nullptr) return;
+    if (DeviceIsRequired()) FAIL() << why;
+    GTEST_SKIP() << why;
+  }
+
+  Loaded OnDevice(const Checkpoint& checkpoint, WeightElement element) {
+    std::string why;
+    auto net = CudaNet::Load(checkpoint, element, OpenBackend(GetParam().kind, why));
+    EXPECT_THAT(net, IsOk());
+    CudaNet* const at = net->get();
+    return {at, ModelOf(checkpoint, *std::move(net))};
+  }
+};
+
+// Every score of a prompt in two pieces, all rows of the second wanted, and of a small tree.
+std::vector<Scores> ScoresOf(DraftModel& model, const RecordedSequence& rows) {
+  Tapped tap(model);
+  OpenedSlot slot(model);
+  StepSequence part = slot.ExtendRows(rows, 9, Outputs::kLast);
+  EXPECT_THAT(model.Step({&part, 1}, 1), IsOk());
+  slot.Took(9);
+  part = slot.ExtendRows(rows, 14, Outputs::kEvery);
+  EXPECT_THAT(model.Step({&part, 1}, 1), IsOk());
+  slot.Took(14);
+  part = slot.DraftRows({3, 7, 1}, {-1, -1, -1});
+  EXPECT_THAT(model.Step({&part, 1}, 1), IsOk());
+  part = slot.DraftRows({9, 2}, {2, 0});
+  EXPECT_THAT(model.Step({&part, 1}, 1), IsOk());
+  return tap.Take();
+}
+
+// Relative to a row's root mean square, the worst of all rows; infinity for NaN.
+double WorstOff(const std::vector<Scores>& actual, const std::vector<Scores>& expected) {
+  EXPECT_EQ(actual.size(), expected.size());
+  EXPECT_EQ(actual.size(), 1 + 14 + 3 + 2);
+  double worst = 0.0;
+  for (size_t row = 0; row < actual.size(); ++row) {
+    double off = 0.0, size = 0.0;
+    for (size_t i = 0; i < actual[row].size(); ++i) {
+      off += std::pow(actual[row][i] - expected[row][i], 2);
+      size += std::pow(expected[row][i], 2);
+    }
+    const double relative = std::sqrt(off / size);
+    worst = relative >= 0.0 ? std::max(worst, relative) : INFINITY;
+  }
+  return worst;
+}
+
+std::vector<HeadKind> Kinds() {
+  std::vector<HeadKind> kinds = HeadKinds();
+  std::erase_if(kinds, [](const HeadKind& kind) { return kind.name == "Latent"; });
+  kinds.push_back({"Plain", [](TinyHead&) {}});
+  kinds.push_back(
+      {"Biased", [](TinyHead& head) {
+         const std::string at = "midlayer.self_attn.";
+         head.tensors.push_back({at + "q_proj.bias", "F32", {24}, BytesOf(Noise(24, 80))});
+         head.tensors.push_back({at + "k_proj.bias", "F32", {12}, BytesOf(Noise(12, 81))});
+         head.tensors.push_back({at + "v_proj.bias", "F32", {12}, BytesOf(Noise(12, 82))});
+         head.tensors.push_back({at + "o_proj.bias", "F32", {12}, BytesOf(Noise(12, 83))});
+         head.Set("attention_bias", "true");
+       }});
+  kinds.push_back(
+      {"NormedResidual", [](TinyHead& head) { head.Set("norm_before_residual", "true"); }});
+  kinds.push_back({"NormedOutput", [](TinyHead& head) { head.Set("norm_output", "true"); }});
+  return kinds;
+}
+
+// Sums of a few dozen products in another order; a wrong equation is off by more than 1e-2.
+TEST_P(CudaNetTest, ScoresEqualThoseOfTheCpuForEveryKindOfHead) {
+  for (const HeadKind& kind : Kinds()) {
+    const TemporaryFolder folder;
+    TinyHead head;
+    kind.change(head);
+    head.Write(folder);
+    const auto checkpoint = LoadCheckpoint(folder.path("head"), folder.path("target"));
+    ASSERT_THAT(checkpoint, IsOk());
+    const NoiseRows rows(5, 30);
+    const auto expected = ScoresOf(*OnCpu(*checkpoint, WeightElement::kFloat32), rows.sequence);
+    const auto actual =
+        ScoresOf(*OnDevice(*checkpoint, WeightElement::kFloat32).model, rows.sequence);
+    EXPECT_TRUE(WorstOff(actual, expected) <= 2e-5) << kind.name;
+  }
+}
+
+// bfloat16: the same weights, but some kept keys and values fall to the other side. int8: the CPU
+// rounds the inputs as well.
+TEST_P(CudaNetTest, ScoresOfTheDemoHeadEqualThoseOfTheCpuInEveryType) {
+  for (const auto& [element, limit] : {std::pair{WeightElement::kFloat32, 2e-5},
+                                       {WeightElement::kBFloat16, 3e-3},
+                                       {WeightElement::kInt8, 3e-3}}) {
+    const auto expected = ScoresOf(*OnCpu(DemoCheckpoint(), element), Recording()[0]);
+    const auto actual = ScoresOf(*OnDevice(DemoCheckpoint(), element).model, Recording()[0]);
+    const double worst = WorstOff(actual, expected);
+    EXPECT_TRUE(worst <= limit) << worst << " in type " << static_cast<int>(element);
+  }
+}
+
+// A pass that extends and three that draft, for sequences of unequal length, probes included.
+std::vector<RowOutput> RoundOf(DraftModel& model, int32_t top_k, size_t sequences = 3) {
+  std::vector<RowOutput> rows;
+  std::vector<std::unique_ptr<OpenedSlot>> slots;
+  std::vector<StepSequence> batch(sequences);
+  std::vector<std::vector<int32_t>> probes(sequences);
+  for (size_t i = 0; i < sequences; ++i) slots.push_back(std::make_unique<OpenedSlot>(model));
+  for (int level = 0; level < 4; ++level) {
+    for (size_t i = 0; i < sequences; ++i) {
+      const auto count = static_cast<int64_t>(20 + 7 * i);
+      if (level == 0) {
+        batch[i] = slots[i]->ExtendRows(Recording()[i], count, Outputs::kLast);
+      } else {
+        if (level == 1) slots[i]->Took(count);
+        batch[i] = slots[i]->DraftRow(rows[rows.size() - sequences + i].top.at(0).token);
+      }
+      probes[i] = {i == 0 ? -1 : static_cast<int32_t>(100 * i)};
+      batch[i].probes = probes[i];
+    }
+    // `rows` grows below, so what was read from it stands in the parts already.
+    const auto outputs = model.Step(batch, top_k);
+    EXPECT_THAT(outputs, IsOk());
+    for (const StepOutput& output : *outputs) rows.push_back(output.rows.at(0));
+  }
+  return rows;
+}
+
+void ExpectEqual(const std::vector<RowOutput>& actual, const std::vector<RowOutput>& expected,
+                 float tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t row = 0; row < actual.size(); ++row) {
+    ASSERT_EQ(actual[row].top.size(), expected[row].top.size());
+    for (size_t i = 0; i < actual[row].top.size(); ++i) {
+      ASSERT_EQ(actual[row].top[i].token, expected[row].top[i].token) << "row " << row;
+      ASSERT_TRUE(std::abs(actual[row].top[i].log_prob - expected[row].top[i].log_prob) <=
+                  tolerance)
+          << "row " << row;
+    }
+    const float probe = actual[row].probe_log_prob, known = expected[row].probe_log_prob;
+    EXPECT_TRUE(probe == known || std::abs(probe - known) <= tolerance) << probe << " " << known;
+  }
+}
+
+TEST_P(CudaNetTest, DraftsAndProbesEqualThoseOfTheCpu) {
+  const auto expected = RoundOf(*OnCpu(DemoCheckpoint(), WeightElement::kFloat32), 8);
+  ExpectEqual(RoundOf(*OnDevice(DemoCheckpoint(), WeightElement::kFloat32).model, 8), expected,
+              1e-4f);
+}
+
+TEST_P(CudaNetTest, RankingOnTheDeviceGivesWhatRankingWholeRowsGives) {
+  const Loaded loaded = OnDevice(DemoCheckpoint(), WeightElement::kBFloat16);
+  for (const int32_t top_k : {1, 8, kMaxRanked, kMaxRanked + 1}) {
+    const auto ranked = RoundOf(*loaded.model, top_k);
+    const Tapped tap(*loaded.model);
+    ExpectEqual(ranked, RoundOf(*loaded.model, top_k), 2e-6f);
+  }
+}
+
+TEST_P(CudaNetTest, ARecordedPassGivesTheSameBits) {
+  const Loaded loaded = OnDevice(DemoCheckpoint(), WeightElement::kBFloat16);
+  loaded.net->set_recording(false);
+  const auto expected = RoundOf(*loaded.model, 5);
+  EXPECT_EQ(loaded.net->replays(), 0);
+  loaded.net->set_recording(true);
+  for (int round = 0; round < 2; ++round) ExpectEqual(RoundOf(*loaded.model, 5), expected, 0.0f);
+  // The first of its kind is started kernel by kernel.
+  EXPECT_EQ(loaded.net->replays(), 2 * 3 - 1);
+}
+
+// Memory moves when a pass is larger than all before, and recordings know the old places.
+TEST_P(CudaNetTest, RecordingsSurviveALargerPassInBetween) {
+  const Loaded loaded = OnDevice(DemoCheckpoint(), WeightElement::kBFloat16);
+  const auto expected = RoundOf(*loaded.model, 5);
+  {
+    OpenedSlot slot(*loaded.model);
+    slot.Extend(Recording()[0], Recording()[0].prompt_tokens, true);
+    const StepSequence part =
+        slot.DraftRows(std::vector<int32_t>(70, 5), std::vector<int32_t>(70, -1));
+    ASSERT_THAT(loaded.model->Step({&part, 1}, 20), IsOk());
+  }
+  ExpectEqual(RoundOf(*loaded.model, 5), expected, 0.0f);
+}
+
+TEST_P(CudaNetTest, ARowHasTheSameBitsBesideOthersAndAlone) {
+  const Loaded loaded = OnDevice(DemoCheckpoint(), WeightElement::kInt8);
+  const auto together = RoundOf(*loaded.model, 5, 3), alone = RoundOf(*loaded.model, 5, 1);
+  ASSERT_EQ(alone.size(), 4u);
+  for (size_t level = 0; level < 4; ++level)
+    ExpectEqual({together[3 * level]}, {alone[level]}, 0.0f);
+}
+
+TEST_P(CudaNetTest, AForkReadsCopiesOfPages) {
+  const auto draft = [](DraftModel& model) {
+    OpenedSlot slot(model), fork(model);
+    slot.Extend(Recording()[0], 21, true);
+    fork.ForkOf(slot, 18);
+    const ScoredToken first = *fork.Extend(Recording()[0], 3, true);
+    return TokensOf(fork.Chain(first, 4));
+  };
+  EXPECT_EQ(draft(*OnDevice(DemoCheckpoint(), WeightElement::kFloat32).model),
+            draft(*OnCpu(DemoCheckpoint(), WeightElement::kFloat32)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, CudaNetTest,
+                         testing::Values(Backend{"Emulated", BackendKind::kForward},
+                                         Backend{"Device", BackendKind::kDevice}),
+                         [](const auto& test) { return test.param.name; });
+
+// What only the emulation can count, or bring about.
+class EmulatedNetTest : public testing::Test {
+ protected:
+  EmulatedNetTest() {
+    auto net = CudaNet::Load(DemoCheckpoint(), WeightElement::kBFloat16, emulated::OpenDevice(0));
+    EXPECT_THAT(net, IsOk());
+    model_ = ModelOf(DemoCheckpoint(), *std::move(net));
+  }
+  std::unique_ptr<Eagle3Model> model_;
+};
+
+TEST_F(EmulatedNetTest, ADraftPassIsOneCopyInAndOneOutAndTakesNoMemory) {
+  OpenedSlot slot(*model_);
+  slot.Extend(Recording()[0], 21, true);
+  for (int32_t row = 0; row < 3; ++row) {
+    const int64_t copies = aerie_emulation::CopyCount();
+    const int64_t blocks = aerie_emulation::AllocationCount();
+    const StepSequence part = slot.DraftRow(5 + row);
+    ASSERT_THAT(model_->Step({&part, 1}, 5), IsOk());
+    EXPECT_EQ(aerie_emulation::CopyCount() - copies, 2);
+    EXPECT_EQ(aerie_emulation::AllocationCount() - blocks, 0) << "row " << row;
+  }
+}
+
+TEST_F(EmulatedNetTest, AFailureOfTheDeviceIsAStatusAndTheNextPassIsRight) {
+  const auto expected = RoundOf(*model_, 5);
+  OpenedSlot slot(*model_);
+  slot.Extend(Recording()[0], 20, true);
+  aerie_emulation::FailOnce();
+  const StepSequence part = slot.DraftRow(5);
+  EXPECT_THAT(model_->Step({&part, 1}, 5),
+              Says(absl::StatusCode::kInternal,
+                   AllOf(HasSubstr("CUDA failed while"), HasSubstr("expected a working"))));
+  ExpectEqual(RoundOf(*model_, 5), expected, 0.0f);
+}
+
+TEST_F(EmulatedNetTest, APageThatCouldNotBeCopiedIsToldByTheNextPass) {
+  OpenedSlot slot(*model_);
+  slot.Extend(Recording()[0], 20, true);
+  aerie_emulation::FailOnce();
+  model_->CopyPage(0, 1);
+  const StepSequence part = slot.DraftRow(5);
+  EXPECT_THAT(model_->Step({&part, 1}, 5),
+              Says(absl::StatusCode::kInternal, HasSubstr("copying within the device")));
+}
+
+TEST(CudaChoiceTest, ADeviceIsNamedByNumber) {
+  EXPECT_EQ(*CudaDeviceNumber("cpu"), std::nullopt);
+  EXPECT_EQ(*CudaDeviceNumber("cuda"), 0);
+  EXPECT_EQ(*CudaDeviceNumber("cuda:3"), 3);
+  for (const char* const wrong : {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda3"}) {
+    EXPECT_THAT(CudaDeviceNumber(wrong),
+                Says(absl::StatusCode::kInvalidArgument, HasSubstr("\"cuda:N\"")))
+        << wrong;
+  }
+}
+
+#if !AERIE_WITH_CUDA
+TEST(CudaChoiceTest, ABuildWithoutCudaSaysSo) {
+  EXPECT_THAT(LoadEagle3Model(DemoCheckpoint(), {.device = "cuda:1"}),
+              Says(absl::StatusCode::kFailedPrecondition,
+                   AllOf(HasSubstr("--device is \"cuda:1\""), HasSubstr("preset cuda"))));
+}
+#endif
+
+}  // namespace
+}  // namespace aerie
