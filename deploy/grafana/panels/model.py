@@ -6,10 +6,12 @@ and every denominator is guarded with `> 0` (`ratio` does it), so that a panel s
 
 import dataclasses
 
-# The dashboards' variables. Series of the server itself carry drafter and target; those of its RPCs and of its process
-# do not, and a selector that asks for them finds nothing.
+# The dashboards' variables. Series of a loaded drafter carry drafter and target; those of the server's calls, of its
+# request log and of its process do not, and a selector that asks for them finds nothing.
 SELECT = 'job=~"$job",drafter=~"$drafter",target=~"$target",instance=~"$instance"'
 SELECT_PROCESS = 'job=~"$job",instance=~"$instance"'
+# What came of loading a drafter belongs to its name, whatever its target is.
+SELECT_LOADS = 'job=~"$job",drafter=~"$drafter",instance=~"$instance"'
 # Recording rules have summed over instances.
 SELECT_RULE = 'job=~"$job",drafter=~"$drafter",target=~"$target"'
 

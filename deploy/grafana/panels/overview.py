@@ -1,6 +1,6 @@
 """Aerie overview: is it up, what do drafts gain, what do they cost, what is refused. The page to open first."""
 
-from panels.model import (SELECT_PROCESS, SELECT_RULE, Dashboard, Panel, Query, Row, accept_length, mean, quantile,
+from panels.model import (SELECT_LOADS, SELECT_PROCESS, SELECT_RULE, Dashboard, Panel, Query, Row, accept_length, mean, quantile,
                           rate, ratio, series, total)
 
 DRAFTS = "aerie_spec_decode_num_drafts_total"
@@ -148,16 +148,17 @@ RPCS = Row("RPCs, refusals and bytes", (
           (Query(rate("aerie_rejected_total", by=("reason",)), "{{reason}}"),)),
     Panel("Calls", "timeseries", "reqps",
           "Requests answered, by what they asked for; those on a stream one by one.",
-          (Query(rate("aerie_calls_total", by=("call",)), "{{call}}"),)),
+          (Query(rate("aerie_calls_total", by=("call",), select=SELECT_PROCESS), "{{call}}"),)),
     Panel("Failed calls", "timeseries", "reqps",
           "Requests answered with another code than OK, those on a stream too.",
-          (Query(rate("aerie_calls_total", 'grpc_code!="OK"', by=("call", "grpc_code")) + " > 0",
+          (Query(rate("aerie_calls_total", 'grpc_code!="OK"', by=("call", "grpc_code"), select=SELECT_PROCESS) + " > 0",
                  "{{call}}: {{grpc_code}}"),)),
     Panel("Request log", "timeseries", "suffix: /s",
           "Records written to the file of --request-log, and records that are missing there, by reason: queue_full, "
           "the disk is slower than sessions end; write_failed, the server's log says why.",
-          (Query(rate("aerie_request_log_records_total"), "written"),
-           Query(rate("aerie_request_log_dropped_total", by=("reason",)), "dropped: {{reason}}"))),
+          (Query(rate("aerie_request_log_records_total", select=SELECT_PROCESS), "written"),
+           Query(rate("aerie_request_log_dropped_total", by=("reason",), select=SELECT_PROCESS),
+                 "dropped: {{reason}}"))),
     Panel("RPC latency p99", "timeseries", "s",
           "From the start of a unary RPC to its end, decoding included. DraftStream lasts as long as its client wants "
           "and is left out.",
@@ -168,8 +169,26 @@ RPCS = Row("RPCs, refusals and bytes", (
           (Query(rate("aerie_hidden_bytes_total", by=("transport",)), "{{transport}}"),)),
     Panel("Message bytes", "timeseries", "Bps",
           "Bytes of all messages received and sent. Hidden states make nearly all of what is received.",
-          (Query(rate("aerie_rpc_received_bytes_total"), "received"),
-           Query(rate("aerie_rpc_sent_bytes_total"), "sent"))),
+          (Query(rate("aerie_rpc_received_bytes_total", select=SELECT_PROCESS), "received"),
+           Query(rate("aerie_rpc_sent_bytes_total", select=SELECT_PROCESS), "sent"))),
+))
+
+LOADS = Row("Drafters loaded while the server runs", (
+    Panel("Reloads", "timeseries", "suffix: /min",
+          "Drafters loaded after the start, per minute, by what came of it. failed: what was served before goes on, and "
+          "the server's log says why. Those of drafters that never served are in it while all drafters are chosen.",
+          (Query(f"60 * {rate('aerie_drafter_reloads_total', by=('result',), select=SELECT_LOADS)}", "{{result}}"),)),
+    Panel("Last reload ok", "timeseries", "none",
+          "1: the last reload of the drafter succeeded, or there was none. 0: it failed, the version before it goes on, "
+          "and AerieDrafterReloadFailed alerts.",
+          (Query("min by (instance, drafter) "
+                 f"({series('aerie_drafter_last_reload_successful', select=SELECT_LOADS)})",
+                 "{{drafter}} on {{instance}}"),), maximum=1),
+    Panel("Time since the last reload", "timeseries", "s",
+          "Since the last reload of each drafter ended, well or not. Those that were never reloaded have no line.",
+          (Query("time() - max by (instance, drafter) "
+                 f"({series('aerie_drafter_last_reload_timestamp_seconds', select=SELECT_LOADS)} > 0)",
+                 "{{drafter}} on {{instance}}"),)),
 ))
 
 PROCESS = Row("Process", (
@@ -204,4 +223,4 @@ DASHBOARD = Dashboard(
     "aerie-overview", "Aerie overview",
     "What drafts gain, what they cost, and whether the server is well. Texts stay right whatever is red here: the "
     "target checks every token.",
-    (NOW, ACCEPTANCE, LATENCY, MEMORY, RPCS, PROCESS))
+    (NOW, ACCEPTANCE, LATENCY, MEMORY, RPCS, LOADS, PROCESS))

@@ -92,6 +92,12 @@ def overview(truth, facts):
         "Message bytes": {"A": one(rate(sum(rpc.received for rpc in books.rpcs))),
                           "B": one(rate(sum(rpc.sent for rpc in books.rpcs)))},
     }
+    loads = {
+        "Reloads": by("result", {"ok": 60 * rate(facts.reloads), "failed": 0}),
+        "Last reload ok": labelled({frozenset({("drafter", facts.drafter), *instance}): 1}),
+        "Time since the last reload": labelled({frozenset({("drafter", facts.drafter), *instance}):
+                                                facts.since_reload}, "it ended between two moments"),
+    }
     process = {
         "CPU": labelled({frozenset(instance): (0.0, facts.cpu_seconds / facts.window * 1.5)},
                         "less than all it ever used, stretched to the window"),
@@ -103,7 +109,7 @@ def overview(truth, facts):
         "Drafters": labelled({frozenset({*drafter, *instance, *facts.drafter_labels.items()}): 1}),
         "Builds": labelled({frozenset({*instance, *facts.build_labels.items()}): 1}),
     }
-    return now | acceptance | latency | memory | rpcs | process
+    return now | acceptance | latency | memory | rpcs | loads | process
 
 
 def requests(truth, facts):

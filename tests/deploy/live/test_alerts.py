@@ -35,8 +35,12 @@ def shorten(rules):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    head = guarded_head.make_guarded_head(Recording(), tmp_path_factory.mktemp("guarded"))
+def head(tmp_path_factory):
+    return guarded_head.make_guarded_head(Recording(), tmp_path_factory.mktemp("guarded"))
+
+
+@pytest.fixture(scope="module")
+def server(head, tmp_path_factory):
     # One waiting call is the most: a burst finds the queue full.
     with ServerProcess(tmp_path_factory.mktemp("server"), "--max-queued", 1, "--name", "drafter", drafter=head) as process:
         yield process
@@ -141,6 +145,29 @@ def test_a_verdict_on_the_wiring_fires_until_it_is_taken_back(prometheus, export
     until(prometheus, alert, "firing", instance=exporter.address)
     exporter.samples[SOURCE % state] = 0
     until(prometheus, alert, "inactive", instance=exporter.address)
+
+
+def test_a_reload_that_fails_is_told_until_one_succeeds_and_drafts_go_on(prometheus, server, head, replay):
+    alert, rounds = "AerieDrafterReloadFailed", replay.rounds()
+    # A link to the demo's, which is to stay whole.
+    config = head / "config.json"
+    right = config.readlink()
+    until(prometheus, alert, "inactive", rounds)
+    config.unlink()
+    config.write_text(right.read_text()[:100])
+    try:
+        server.signal(signal.SIGHUP)
+        until(prometheus, alert, "firing", rounds)
+        # What the runbook tells to look for.
+        assert "drafter drafter was not loaded" in server.log()
+    finally:
+        config.unlink()
+        config.symlink_to(right)
+    # Files alone mend nothing.
+    next(rounds)
+    assert prometheus.alert_state(alert) == "firing"
+    server.signal(signal.SIGHUP)
+    until(prometheus, alert, "inactive", rounds)
 
 
 def test_a_server_that_does_not_answer_scrapes_is_told_until_it_does(prometheus, server):

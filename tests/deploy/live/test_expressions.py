@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 import types
@@ -83,6 +84,7 @@ class Played:
         # Counters must be seen at 0, or their first rise is nobody's.
         self.wait_for(*scraped)
         assert prometheus.query("sum(aerie_spec_decode_num_drafts_total)") == {frozenset(): 0.0}
+        self.reload()
         self.books = Books()
         with Worker(server.address, self.books) as worker:
             info = worker.client._transport.server_info(draft_pb2.GetServerInfoRequest(), 60)
@@ -97,6 +99,13 @@ class Played:
         self.times, guard_times = (prometheus.sample_times(selector, f"{WINDOW}s", self.at) for selector in scraped)
         self.truth = Truth(self.books, self.page, self.factor(self.times, self.at))
         self.facts = self.gather(info, guard_times, started)
+
+    def reload(self):
+        """Once, of the same files: the drafter stays the one it was."""
+        begun = time.time()
+        self.server.signal(signal.SIGHUP)
+        wait_until(lambda: self.server.metric("aerie_drafter_reloads_total", result="ok") == 1, "the reload")
+        self.reloaded = (begun, time.time())
 
     def sound_moment(self, scraped, rules):
         """A moment up to which everything is in the database: the next of each kind is. None when a scrape had failed
@@ -114,7 +123,8 @@ class Played:
             drafter=self.drafter, target=self.target, instance=self.server.ports["metrics"],
             other_instance=self.guard.address, week_ago=WEEK_AGO, window=WINDOW, row_bytes=ROW_BYTES,
             page_bytes=PAGE_ROWS * info.limits.kv_bytes_per_row, weight_bytes=drafter.weight_bytes,
-            uptime=(self.at - started[1] - 1, self.at - started[0] + 1), settings=settings,
+            uptime=(self.at - started[1] - 1, self.at - started[0] + 1), settings=settings, reloads=1,
+            since_reload=(self.at - self.reloaded[1], self.at - self.reloaded[0]),
             other_factor=self.factor(guard_times, self.at),
             drafter_labels={"version": drafter.version, "wiring": "[2, 15, 27]", "device": "cpu", "dtype": "float32",
                             "draft_vocab_size": str(drafter.draft_vocab_size),
