@@ -18,15 +18,18 @@ namespace aerie {
 namespace {
 
 // Answers a call with what `ask` says: a response, or why there is none. `backend` is null until
-// the drafter is loaded. `method` is static text.
+// the drafter is loaded, `access` when everybody may ask. `method` is static text.
 template <typename Request, typename Response, typename Ask>
-grpc::ServerUnaryReactor* Answer(const AdminBackend* backend, std::string_view method,
-                                 grpc::CallbackServerContext* context, const Request& request,
-                                 Response* response, Ask ask) {
+grpc::ServerUnaryReactor* Answer(const AdminBackend* backend, const AccessControl* access,
+                                 std::string_view method, grpc::CallbackServerContext* context,
+                                 const Request& request, Response* response, Ask ask) {
   RpcRecord record(backend == nullptr ? nullptr : backend->rpc_observer,
                    {RpcType::kUnary, kAdminServiceName, method});
   record.Received(static_cast<int64_t>(request.ByteSizeLong()));
-  absl::StatusOr<Response> answer = ask(backend, request);
+  absl::Status admitted;
+  if (access != nullptr) admitted = access->Admit(*context, Role::kAdmin).status();
+  absl::StatusOr<Response> answer =
+      admitted.ok() ? ask(backend, request) : absl::StatusOr<Response>(admitted);
   if (answer.ok()) {
     *response = *std::move(answer);
     record.Sent(static_cast<int64_t>(response->ByteSizeLong()));
@@ -103,22 +106,22 @@ void AdminServiceImpl::Serve(AdminBackend backend) {
 grpc::ServerUnaryReactor* AdminServiceImpl::GetWiringReport(
     grpc::CallbackServerContext* context, const v1::GetWiringReportRequest* request,
     v1::GetWiringReportResponse* response) {
-  return Answer(backend_.load(std::memory_order_acquire), "GetWiringReport", context, *request,
-                response, WiringReportOf);
+  return Answer(backend_.load(std::memory_order_acquire), access_.get(), "GetWiringReport", context,
+                *request, response, WiringReportOf);
 }
 
 grpc::ServerUnaryReactor* AdminServiceImpl::GetLogLevel(grpc::CallbackServerContext* context,
                                                         const v1::GetLogLevelRequest* request,
                                                         v1::GetLogLevelResponse* response) {
-  return Answer(backend_.load(std::memory_order_acquire), "GetLogLevel", context, *request,
-                response, LogLevelOf);
+  return Answer(backend_.load(std::memory_order_acquire), access_.get(), "GetLogLevel", context,
+                *request, response, LogLevelOf);
 }
 
 grpc::ServerUnaryReactor* AdminServiceImpl::SetLogLevel(grpc::CallbackServerContext* context,
                                                         const v1::SetLogLevelRequest* request,
                                                         v1::SetLogLevelResponse* response) {
-  return Answer(backend_.load(std::memory_order_acquire), "SetLogLevel", context, *request,
-                response, SetLevel);
+  return Answer(backend_.load(std::memory_order_acquire), access_.get(), "SetLogLevel", context,
+                *request, response, SetLevel);
 }
 
 }  // namespace aerie

@@ -7,10 +7,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "aerie/v1/admin.grpc.pb.h"
 #include "common/wiring_report.h"
+#include "server/transport/access_control.h"
 #include "server/transport/rpc_observer.h"
 
 namespace aerie {
@@ -27,6 +29,9 @@ struct AdminBackend {
 
 class AdminServiceImpl final : public v1::AdminService::CallbackService {
  public:
+  // Who may call; before there are calls. Without it everybody may.
+  void Guard(std::shared_ptr<const AccessControl> access) { access_ = std::move(access); }
+
   // From now on calls are served. Once; any thread.
   void Serve(AdminBackend backend);
 
@@ -41,6 +46,7 @@ class AdminServiceImpl final : public v1::AdminService::CallbackService {
                                         v1::SetLogLevelResponse* response) override;
 
  private:
+  std::shared_ptr<const AccessControl> access_;  // may be null
   std::unique_ptr<const AdminBackend> backend_owner_;
   std::atomic<const AdminBackend*> backend_{nullptr};  // null until Serve()
 };

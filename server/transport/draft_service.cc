@@ -26,7 +26,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::GetServerInfo(grpc::CallbackServerCo
                                                           v1::GetServerInfoResponse* response) {
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
   auto* call = new UnaryCall(backend, *context, {.method = "GetServerInfo"}, *request);
-  if (!call->Admit(limits_)) return call;
+  if (!call->Admit(access_.get(), limits_)) return call;
   *response = backend->info;
   if (backend->wiring_state) {
     response->mutable_wiring_guard()->set_worst(rpc::EncodeWiringState(backend->wiring_state()));
@@ -42,10 +42,14 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
   auto* call = new UnaryCall(backend, *context,
                              {.method = "OpenSession", .kind = CallKind::kOpenSession}, *request);
-  if (!call->Admit(limits_)) return call;
+  if (!call->Admit(access_.get(), limits_)) return call;
   absl::StatusOr<OpenCall> open = DecodeOpenRequest(*request);
   if (!open.ok()) {
     call->Reject(open.status());
+    return call;
+  }
+  if (absl::Status client = SettleClient(call->caller(), &open->options.client); !client.ok()) {
+    call->Fail(client);
     return call;
   }
   open->options.traceparent =
@@ -74,7 +78,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
   auto* call = new UnaryCall(
       backend, *context,
       {.method = "Draft", .kind = CallKind::kDraft, .session = &request->session_id()}, *request);
-  if (!call->Admit(limits_)) return call;
+  if (!call->Admit(access_.get(), limits_)) return call;
   absl::StatusOr<DraftCall> draft =
       DecodeDraftRequest(*request, backend->engine->spec(), call->arrival(), DeadlineOf(*context));
   if (!draft.ok()) {
@@ -102,7 +106,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerCon
                               .kind = CallKind::kCloseSession,
                               .session = &request->session_id()},
                              *request);
-  if (!call->Admit(limits_)) return call;
+  if (!call->Admit(access_.get(), limits_)) return call;
   absl::StatusOr<std::vector<int32_t>> tokens =
       DecodeFinalTokens(*request, backend->engine->spec());
   if (!tokens.ok()) {
@@ -120,8 +124,8 @@ grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerCon
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DraftServiceImpl::DraftStream(
     grpc::CallbackServerContext* context) {
-  return aerie::DraftStream::Start(backend_.load(std::memory_order_acquire), limits_, context,
-                                   &streams_);
+  return aerie::DraftStream::Start(backend_.load(std::memory_order_acquire), access_.get(), limits_,
+                                   context, &streams_);
 }
 
 }  // namespace aerie

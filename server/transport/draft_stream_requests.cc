@@ -33,6 +33,9 @@ void DraftStream::Handle(const RequestPtr& request) {
 void DraftStream::HandleOpen(const RequestPtr& request) {
   absl::StatusOr<OpenCall> open = DecodeOpenRequest(request->message.open_session());
   if (!open.ok()) return Reject(request, open.status());
+  if (absl::Status client = SettleClient(caller_, &open->options.client); !client.ok()) {
+    return Fail(request, client);
+  }
   open->options.traceparent =
       TraceOf(open->options.traceparent, traceparent_, backend_->rpc_observer);
   backend_->engine->Open(std::move(open->manifest), open->options,
