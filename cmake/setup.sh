@@ -13,7 +13,7 @@ AERIE_REQUIREMENTS=$AERIE_ROOT/cmake/requirements
 # For building and running; AERIE_TEST_PACKAGES is what tests/run wants on top.
 AERIE_PACKAGES=(
   ca-certificates ccache cmake curl g++ git ninja-build pkg-config python3 python3-venv util-linux
-  libabsl-dev libcli11-dev libcpp-httplib-dev libfmt-dev libgrpc++-dev libgrpc-dev libprotobuf-dev libspdlog-dev
+  libabsl-dev libcli11-dev libcpp-httplib-dev libfmt-dev libgrpc++-dev libgrpc-dev libprotobuf-dev libspdlog-dev libssl-dev
   nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc zlib1g-dev
 )
 AERIE_TEST_PACKAGES=(

@@ -44,6 +44,7 @@ inline constexpr char kReasonMessageTooLarge[] = "MESSAGE_TOO_LARGE";
 inline constexpr char kReasonNonFinite[] = "NON_FINITE";
 inline constexpr char kReasonOptionsInvalid[] = "OPTIONS_INVALID";
 inline constexpr char kReasonPassFailed[] = "PASS_FAILED";
+inline constexpr char kReasonPermissionDenied[] = "PERMISSION_DENIED";
 inline constexpr char kReasonClientLimit[] = "CLIENT_LIMIT";
 inline constexpr char kReasonQueueFull[] = "QUEUE_FULL";
 inline constexpr char kReasonRequestInvalid[] = "REQUEST_INVALID";
@@ -52,6 +53,7 @@ inline constexpr char kReasonSessionLimit[] = "SESSION_LIMIT";
 inline constexpr char kReasonSessionUnknown[] = "SESSION_UNKNOWN";
 inline constexpr char kReasonTokenOutOfRange[] = "TOKEN_OUT_OF_RANGE";
 inline constexpr char kReasonTooManyRows[] = "TOO_MANY_ROWS";
+inline constexpr char kReasonUnauthenticated[] = "UNAUTHENTICATED";
 
 // `status` with `detail` attached. `status` must not be OK.
 absl::Status WithDetail(absl::Status status, const ErrorDetail& detail);

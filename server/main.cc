@@ -100,12 +100,6 @@ absl::Status Drain(absl::Duration patience, ServingGate* gate, GrpcServer* serve
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartAdmin(const Options& options,
                                                        AdminServiceImpl* service) {
   if (!options.admin.enabled()) return nullptr;
-  if (options.admin.reachable_from_outside()) {
-    AERIE_LOG(warn,
-              "--admin-listen {} may be reached from other hosts and asks nobody who they are; "
-              "expected loopback, a Unix socket, or a network that only operators reach",
-              options.admin.listen);
-  }
   GrpcServerOptions grpc = options.grpc;
   grpc.listen = {options.admin.listen};
   AERIE_ASSIGN_OR_RETURN(std::unique_ptr<GrpcServer> server, GrpcServer::Start(grpc, service));

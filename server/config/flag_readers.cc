@@ -1,6 +1,7 @@
 #include "server/config/flag_readers.h"
 
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -77,6 +78,14 @@ absl::StatusOr<GuardMode> ReadGuardMode(const std::string& flag, const std::stri
     if (GuardModeName(mode) == text) return mode;
   }
   return Unreadable(flag, text, "off, alert or not-serving", "alert");
+}
+
+absl::StatusOr<int32_t> ReadMode(const std::string& flag, const std::string& text) {
+  const bool octal =
+      !text.empty() && text.size() <= 4 && text.find_first_not_of("01234567") == std::string::npos;
+  const int32_t mode = octal ? static_cast<int32_t>(std::stol(text, nullptr, 8)) : -1;
+  if (mode >= 0 && mode <= 0777) return mode;
+  return Unreadable(flag, text, "permission bits in octal, 0..0777", "0660");
 }
 
 absl::StatusOr<std::string> ReadText(const std::string&, const std::string& text) { return text; }

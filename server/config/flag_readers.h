@@ -27,6 +27,8 @@ absl::StatusOr<LayerIdConvention> ReadConvention(const std::string& flag, const 
 // What it reads as that.
 std::string ConventionName(LayerIdConvention convention);
 absl::StatusOr<GuardMode> ReadGuardMode(const std::string& flag, const std::string& text);
+// Octal permission bits, 0..0777.
+absl::StatusOr<int32_t> ReadMode(const std::string& flag, const std::string& text);
 absl::StatusOr<std::string> ReadText(const std::string& flag, const std::string& text);
 // NAME=WEIGHT each; no name twice.
 absl::StatusOr<std::map<std::string, int32_t>> ReadWeights(const std::string& flag,

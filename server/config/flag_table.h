@@ -17,6 +17,7 @@ struct Flag {
   std::string help;   // effect, unit and range
   std::string default_text;
   bool repeatable = false;
+  bool may_stand_alone = false;  // without a value, which means "on"
   // Reads the texts (one, or several of a repeatable flag) into the options; INVALID_ARGUMENT names
   // flag and value.
   std::function<absl::Status(const std::vector<std::string>& texts, Options* options)> set;

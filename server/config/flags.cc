@@ -21,6 +21,8 @@ namespace {
 
 // Of one repeatable flag; CLI11 wants a number.
 constexpr int kMostRepeats = 4096;
+// What CLI11 reads where a flag stands without a value.
+constexpr char kStandsAlone[] = "";
 
 std::string VariableOf(const Flag& flag) {
   return absl::StrCat("AERIE_",
@@ -42,6 +44,9 @@ struct Source {
 
 Source SourceOf(const Flag& flag, const std::vector<std::string>& given,
                 const Environment& environment) {
+  if (!given.empty() && flag.may_stand_alone && given.front() == kStandsAlone) {
+    return {{"on"}, absl::StrCat("flag --", flag.name)};
+  }
   if (!given.empty()) return {given, absl::StrCat("flag --", flag.name)};
   if (const std::optional<std::string> text = environment(VariableOf(flag))) {
     std::vector<std::string> texts = {*text};
@@ -58,8 +63,9 @@ void AddTo(CLI::App& app, const Flag& flag, std::vector<std::string>& texts) {
                                        absl::StrCat(flag.help, " Env: ", VariableOf(flag)));
   option->type_name(flag.value)->group(flag.group)->type_size(1)->allow_extra_args(false);
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->expected(1, flag.repeatable ? kMostRepeats : 1);
-  if (!flag.default_text.empty()) option->default_str(flag.default_text);
+      ->expected(flag.may_stand_alone ? 0 : 1, flag.repeatable ? kMostRepeats : 1);
+  // CLI11 would take it for the value of a flag that stands alone.
+  if (!flag.default_text.empty() && !flag.may_stand_alone) option->default_str(flag.default_text);
 }
 
 // A probe is no server: a flag of one beside it is a mistake. Its environment is ignored, since a

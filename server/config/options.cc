@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/status_macros.h"
@@ -92,12 +91,6 @@ absl::Status MetricsOptions::Validate() const {
                    "\"; expected host:port or off; give an address such as 127.0.0.1:9464"));
 }
 
-bool AdminOptions::reachable_from_outside() const {
-  if (!enabled() || absl::StartsWith(listen, "unix:")) return false;
-  const std::string host = listen.substr(0, listen.rfind(':'));
-  return host != "localhost" && host != "[::1]" && !absl::StartsWith(host, "127.");
-}
-
 absl::Status AdminOptions::Validate() const {
   const size_t colon = listen.rfind(':');
   if (!enabled() || (colon != std::string::npos && colon + 1 < listen.size())) {
@@ -146,6 +139,7 @@ absl::Status Options::Validate() const {
   AERIE_RETURN_IF_ERROR(grpc.Validate());
   AERIE_RETURN_IF_ERROR(metrics.Validate());
   AERIE_RETURN_IF_ERROR(admin.Validate());
+  AERIE_RETURN_IF_ERROR(CheckSecurity());
   AERIE_RETURN_IF_ERROR(CheckRecord());
   AERIE_RETURN_IF_ERROR(request_log.Validate());
   AERIE_RETURN_IF_ERROR(CheckRequestLog());
@@ -187,6 +181,16 @@ absl::Status Options::CheckSink() const {
       absl::StrCat("--draft-sink is ", engine.draft_sink,
                    " but --draft-window is 0; expected a window beside which the first rows stay "
                    "visible; give --draft-window, or leave --draft-sink out"));
+}
+
+absl::Status Options::CheckSecurity() const {
+  if (grpc.reflection && grpc.security.tokens() && IsGiven("reflection")) {
+    return absl::InvalidArgumentError(
+        "--reflection is on but --token-file is given; expected one of them, since reflection asks "
+        "nobody for a token; leave --reflection out, it is off beside tokens");
+  }
+  if (!admin.enabled()) return absl::OkStatus();
+  return CheckExposure(grpc.security, "--admin-listen", {admin.listen});
 }
 
 absl::Status Options::CheckRecord() const {

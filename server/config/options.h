@@ -61,14 +61,12 @@ struct MetricsOptions {
   absl::Status Validate() const;
 };
 
-// Where AdminService is served, for who runs the server. It has no authentication, so it is off
-// unless somebody says where.
+// Where AdminService is served, for who runs the server. Off unless somebody says where. TLS and
+// tokens are those of GrpcServerOptions.
 struct AdminOptions {
   std::string listen = "off";  // host:port, unix:PATH, or "off"
 
   bool enabled() const { return listen != "off"; }
-  // Whether processes of other hosts may be able to reach it.
-  bool reachable_from_outside() const;
   absl::Status Validate() const;
 };
 
@@ -123,6 +121,7 @@ struct Options {
   absl::Status CheckDrafters() const;
   absl::Status CheckSink() const;
   absl::Status CheckRecord() const;
+  absl::Status CheckSecurity() const;
   absl::Status CheckRequestLog() const;
 };
 

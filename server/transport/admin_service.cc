@@ -18,15 +18,18 @@ namespace aerie {
 namespace {
 
 // Answers a call with what `ask` says: a response, or why there is none. `backend` is null until
-// the drafter is loaded. `method` is static text.
+// the drafter is loaded, `access` when everybody may ask. `method` is static text.
 template <typename Request, typename Response, typename Ask>
-grpc::ServerUnaryReactor* Answer(const AdminBackend* backend, std::string_view method,
-                                 grpc::CallbackServerContext* context, const Request& request,
-                                 Response* response, Ask ask) {
+grpc::ServerUnaryReactor* Answer(const AdminBackend* backend, const AccessControl* access,
+                                 std::string_view method, grpc::CallbackServerContext* context,
+                                 const Request& request, Response* response, Ask ask) {
   RpcRecord record(backend == nullptr ? nullptr : backend->rpc_observer,
                    {RpcType::kUnary, kAdminServiceName, method});
   record.Received(static_cast<int64_t>(request.ByteSizeLong()));
-  absl::StatusOr<Response> answer = ask(backend, request);
+  absl::Status admitted;
+  if (access != nullptr) admitted = access->Admit(*context, Role::kAdmin).status();
+  absl::StatusOr<Response> answer =
+      admitted.ok() ? ask(backend, request) : absl::StatusOr<Response>(admitted);
   if (answer.ok()) {
     *response = *std::move(answer);
     record.Sent(static_cast<int64_t>(response->ByteSizeLong()));
@@ -68,6 +71,13 @@ class LateAnswer {
   grpc::ServerUnaryReactor* const reactor_;
   Response* const response_;
 };
+
+// Whether a call may be handed on: who asks may, and there is somebody to answer.
+absl::Status MayAsk(const AdminBackend* backend, const AccessControl* access,
+                    const grpc::CallbackServerContext& context) {
+  if (access != nullptr) AERIE_RETURN_IF_ERROR(access->Admit(context, Role::kAdmin).status());
+  return backend == nullptr ? StillLoading() : absl::OkStatus();
+}
 
 // What takes a status of a drafter over into an answer that has one.
 template <typename Response>
@@ -154,29 +164,29 @@ void AdminServiceImpl::Serve(AdminBackend backend) {
 grpc::ServerUnaryReactor* AdminServiceImpl::GetWiringReport(
     grpc::CallbackServerContext* context, const v1::GetWiringReportRequest* request,
     v1::GetWiringReportResponse* response) {
-  return Answer(backend_.load(std::memory_order_acquire), "GetWiringReport", context, *request,
-                response, WiringReportOf);
+  return Answer(backend_.load(std::memory_order_acquire), access_.get(), "GetWiringReport", context,
+                *request, response, WiringReportOf);
 }
 
 grpc::ServerUnaryReactor* AdminServiceImpl::GetLogLevel(grpc::CallbackServerContext* context,
                                                         const v1::GetLogLevelRequest* request,
                                                         v1::GetLogLevelResponse* response) {
-  return Answer(backend_.load(std::memory_order_acquire), "GetLogLevel", context, *request,
-                response, LogLevelOf);
+  return Answer(backend_.load(std::memory_order_acquire), access_.get(), "GetLogLevel", context,
+                *request, response, LogLevelOf);
 }
 
 grpc::ServerUnaryReactor* AdminServiceImpl::SetLogLevel(grpc::CallbackServerContext* context,
                                                         const v1::SetLogLevelRequest* request,
                                                         v1::SetLogLevelResponse* response) {
-  return Answer(backend_.load(std::memory_order_acquire), "SetLogLevel", context, *request,
-                response, SetLevel);
+  return Answer(backend_.load(std::memory_order_acquire), access_.get(), "SetLogLevel", context,
+                *request, response, SetLevel);
 }
 
 grpc::ServerUnaryReactor* AdminServiceImpl::ListDrafters(grpc::CallbackServerContext* context,
                                                          const v1::ListDraftersRequest* request,
                                                          v1::ListDraftersResponse* response) {
-  return Answer(backend_.load(std::memory_order_acquire), "ListDrafters", context, *request,
-                response, DraftersOf);
+  return Answer(backend_.load(std::memory_order_acquire), access_.get(), "ListDrafters", context,
+                *request, response, DraftersOf);
 }
 
 grpc::ServerUnaryReactor* AdminServiceImpl::LoadDrafter(grpc::CallbackServerContext* context,
@@ -185,8 +195,8 @@ grpc::ServerUnaryReactor* AdminServiceImpl::LoadDrafter(grpc::CallbackServerCont
   const AdminBackend* backend = backend_.load(std::memory_order_acquire);
   auto* answer = new LateAnswer(backend, "LoadDrafter", context, *request, response);
   grpc::ServerUnaryReactor* reactor = answer->reactor();
-  if (backend == nullptr) {
-    answer->Give(StillLoading());
+  if (const absl::Status may = MayAsk(backend, access_.get(), *context); !may.ok()) {
+    answer->Give(may);
   } else {
     backend->load_drafter(request->source(), GiveDrafter(answer));
   }
@@ -199,8 +209,8 @@ grpc::ServerUnaryReactor* AdminServiceImpl::ReloadDrafter(grpc::CallbackServerCo
   const AdminBackend* backend = backend_.load(std::memory_order_acquire);
   auto* answer = new LateAnswer(backend, "ReloadDrafter", context, *request, response);
   grpc::ServerUnaryReactor* reactor = answer->reactor();
-  if (backend == nullptr) {
-    answer->Give(StillLoading());
+  if (const absl::Status may = MayAsk(backend, access_.get(), *context); !may.ok()) {
+    answer->Give(may);
     return reactor;
   }
   std::optional<v1::DrafterSource> source;
@@ -219,8 +229,8 @@ grpc::ServerUnaryReactor* AdminServiceImpl::UnloadDrafter(grpc::CallbackServerCo
   const AdminBackend* backend = backend_.load(std::memory_order_acquire);
   auto* answer = new LateAnswer(backend, "UnloadDrafter", context, *request, response);
   grpc::ServerUnaryReactor* reactor = answer->reactor();
-  if (backend == nullptr) {
-    answer->Give(StillLoading());
+  if (const absl::Status may = MayAsk(backend, access_.get(), *context); !may.ok()) {
+    answer->Give(may);
   } else {
     backend->unload_drafter(request->name(), GiveDrafter(answer));
   }

@@ -10,11 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "aerie/v1/admin.grpc.pb.h"
 #include "common/wiring_report.h"
+#include "server/transport/access_control.h"
 #include "server/transport/rpc_observer.h"
 
 namespace aerie {
@@ -40,6 +42,9 @@ struct AdminBackend {
 
 class AdminServiceImpl final : public v1::AdminService::CallbackService {
  public:
+  // Who may call; before there are calls. Without it everybody may.
+  void Guard(std::shared_ptr<const AccessControl> access) { access_ = std::move(access); }
+
   // From now on calls are served. Once; any thread.
   void Serve(AdminBackend backend);
 
@@ -66,6 +71,7 @@ class AdminServiceImpl final : public v1::AdminService::CallbackService {
                                           v1::UnloadDrafterResponse* response) override;
 
  private:
+  std::shared_ptr<const AccessControl> access_;  // may be null
   std::unique_ptr<const AdminBackend> backend_owner_;
   std::atomic<const AdminBackend*> backend_{nullptr};  // null until Serve()
 };

@@ -26,7 +26,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::GetServerInfo(grpc::CallbackServerCo
                                                           v1::GetServerInfoResponse* response) {
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
   auto* call = new UnaryCall(backend, *context, {.method = "GetServerInfo"}, *request);
-  if (!call->Admit(limits_)) return call;
+  if (!call->Admit(access_.get(), limits_)) return call;
   *response = backend->info;
   AddDrafters(backend->drafters->Current(), response);
   call->Succeed(*response);
@@ -39,7 +39,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
   const ServiceBackend* backend = backend_.load(std::memory_order_acquire);
   auto* call = new UnaryCall(backend, *context,
                              {.method = "OpenSession", .kind = CallKind::kOpenSession}, *request);
-  if (!call->Admit(limits_)) return call;
+  if (!call->Admit(access_.get(), limits_)) return call;
   absl::StatusOr<OpenCall> open = DecodeOpenRequest(*request);
   if (!open.ok()) {
     call->Reject(open.status(), *backend->drafters->First());
@@ -49,6 +49,10 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
   if (!drafter.ok()) {
     TellNobodys(drafter.status(), *backend->drafters->First());
     call->Fail(drafter.status());
+    return call;
+  }
+  if (absl::Status client = SettleClient(call->caller(), &open->options.client); !client.ok()) {
+    call->Fail(client);
     return call;
   }
   open->options.traceparent =
@@ -77,7 +81,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
   auto* call = new UnaryCall(
       backend, *context,
       {.method = "Draft", .kind = CallKind::kDraft, .session = &request->session_id()}, *request);
-  if (!call->Admit(limits_)) return call;
+  if (!call->Admit(access_.get(), limits_)) return call;
   absl::StatusOr<ServedDrafterPtr> drafter = DrafterOf(*request, *backend->drafters);
   if (!drafter.ok()) {
     TellNobodys(drafter.status(), *backend->drafters->First());
@@ -111,7 +115,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerCon
                               .kind = CallKind::kCloseSession,
                               .session = &request->session_id()},
                              *request);
-  if (!call->Admit(limits_)) return call;
+  if (!call->Admit(access_.get(), limits_)) return call;
   const absl::StatusOr<ServedDrafterPtr> drafter =
       backend->drafters->ForSession(request->session_id());
   if (!drafter.ok()) {
@@ -136,8 +140,8 @@ grpc::ServerUnaryReactor* DraftServiceImpl::CloseSession(grpc::CallbackServerCon
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DraftServiceImpl::DraftStream(
     grpc::CallbackServerContext* context) {
-  return aerie::DraftStream::Start(backend_.load(std::memory_order_acquire), limits_, context,
-                                   &streams_);
+  return aerie::DraftStream::Start(backend_.load(std::memory_order_acquire), access_.get(), limits_,
+                                   context, &streams_);
 }
 
 }  // namespace aerie

@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 
 #include "aerie/v1/draft.grpc.pb.h"
+#include "server/transport/access_control.h"
 #include "server/transport/service_backend.h"
 #include "server/transport/stream_registry.h"
 
@@ -22,6 +24,9 @@ using DraftServiceBase = v1::DraftService::WithCallbackMethod_GetServerInfo<
 class DraftServiceImpl final : public DraftServiceBase {
  public:
   explicit DraftServiceImpl(ServiceLimits limits) : limits_(limits) {}
+
+  // Who may call; before there are calls. Without it everybody may.
+  void Guard(std::shared_ptr<const AccessControl> access) { access_ = std::move(access); }
 
   // From now on calls are served. Once; any thread.
   void Serve(ServiceBackend backend);
@@ -49,6 +54,7 @@ class DraftServiceImpl final : public DraftServiceBase {
 
  private:
   const ServiceLimits limits_;
+  std::shared_ptr<const AccessControl> access_;  // may be null
   std::unique_ptr<const ServiceBackend> backend_owner_;
   std::atomic<const ServiceBackend*> backend_{nullptr};  // null until Serve()
   StreamRegistry streams_;

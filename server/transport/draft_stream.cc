@@ -14,10 +14,10 @@
 namespace aerie {
 namespace {
 
-// Ends a stream that comes too early.
+// Ends a stream that comes too early, or from a stranger.
 class RefusedStream final : public DraftStreamReactor {
  public:
-  RefusedStream() { Finish(rpc::ToGrpcStatus(StillLoading())); }
+  explicit RefusedStream(const absl::Status& status) { Finish(rpc::ToGrpcStatus(status)); }
   void OnDone() override { delete this; }
 };
 
@@ -57,11 +57,16 @@ const std::string& SessionOf(const v1::DraftStreamRequest& message) {
 
 }  // namespace
 
-DraftStreamReactor* DraftStream::Start(const ServiceBackend* backend, const ServiceLimits& limits,
+DraftStreamReactor* DraftStream::Start(const ServiceBackend* backend, const AccessControl* access,
+                                       const ServiceLimits& limits,
                                        const grpc::CallbackServerContext* context,
                                        StreamRegistry* registry) {
-  if (backend == nullptr) return new RefusedStream();
-  auto stream = std::make_shared<DraftStream>(backend, limits, context, registry);
+  absl::StatusOr<std::string> caller = "";
+  if (access != nullptr) caller = access->Admit(*context, Role::kDraft);
+  if (!caller.ok()) return new RefusedStream(caller.status());
+  if (backend == nullptr) return new RefusedStream(StillLoading());
+  auto stream =
+      std::make_shared<DraftStream>(backend, *std::move(caller), limits, context, registry);
   stream->self_ = stream;
   registry->Add(stream);
   stream->mutex_.Lock();
@@ -69,9 +74,11 @@ DraftStreamReactor* DraftStream::Start(const ServiceBackend* backend, const Serv
   return stream.get();
 }
 
-DraftStream::DraftStream(const ServiceBackend* backend, const ServiceLimits& limits,
-                         const grpc::CallbackServerContext* context, StreamRegistry* registry)
+DraftStream::DraftStream(const ServiceBackend* backend, std::string caller,
+                         const ServiceLimits& limits, const grpc::CallbackServerContext* context,
+                         StreamRegistry* registry)
     : backend_(backend),
+      caller_(std::move(caller)),
       limits_(limits),
       context_(context),
       deadline_(DeadlineOf(*context)),

@@ -31,6 +31,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/cancel_flag.h"
+#include "server/transport/access_control.h"
 #include "server/transport/reply_order.h"
 #include "server/transport/rpc_record.h"
 #include "server/transport/service_backend.h"
@@ -45,13 +46,14 @@ class DraftStream final : public DraftStreamReactor,
                           public std::enable_shared_from_this<DraftStream> {
  public:
   // Makes the reactor of a new stream; it deletes itself when gRPC is done with it. Without a
-  // backend the stream ends at once: the drafter is loading. The stream's deadline is
-  // every request's.
-  static DraftStreamReactor* Start(const ServiceBackend* backend, const ServiceLimits& limits,
+  // backend the stream ends at once: the drafter is loading; so does one of a caller that
+  // `access` (may be null) does not admit. The stream's deadline is every request's.
+  static DraftStreamReactor* Start(const ServiceBackend* backend, const AccessControl* access,
+                                   const ServiceLimits& limits,
                                    const grpc::CallbackServerContext* context,
                                    StreamRegistry* registry);
 
-  DraftStream(const ServiceBackend* backend, const ServiceLimits& limits,
+  DraftStream(const ServiceBackend* backend, std::string caller, const ServiceLimits& limits,
               const grpc::CallbackServerContext* context, StreamRegistry* registry);
 
   void BeginDrain() override;
@@ -103,6 +105,7 @@ class DraftStream final : public DraftStreamReactor,
   void FinishAndUnlock() ABSL_UNLOCK_FUNCTION(mutex_);
 
   const ServiceBackend* const backend_;
+  const std::string caller_;  // who it was admitted as; empty: nobody was asked
   const ServiceLimits limits_;
   const grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone()
   const absl::Time deadline_;

@@ -37,6 +37,9 @@ void DraftStream::HandleOpen(const RequestPtr& request) {
   if (!open.ok()) return Reject(request, open.status(), *backend_->drafters->First());
   const absl::StatusOr<ServedDrafterPtr> drafter = DrafterOf(*open, *backend_->drafters);
   if (!drafter.ok()) return FailNobodys(request, drafter.status());
+  if (absl::Status client = SettleClient(caller_, &open->options.client); !client.ok()) {
+    return Fail(request, client);
+  }
   open->options.traceparent =
       TraceOf(open->options.traceparent, traceparent_, backend_->rpc_observer);
   (*drafter)->engine->Open(std::move(open->manifest), open->options,

@@ -5,14 +5,17 @@
 #include <mutex>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "common/log.h"
+#include "common/status_macros.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/server_builder_option.h"
+#include "server/transport/tls_credentials.h"
+#include "server/transport/unix_socket.h"
 
 namespace aerie {
 namespace {
@@ -49,12 +52,28 @@ void SetConnectionArguments(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
 }
 
-bool IsUnix(const std::string& address) { return absl::StartsWith(address, "unix:"); }
-
 // The address that a client dials: `port` in the place of the 0 that was asked for.
 std::string BoundAddress(const std::string& address, int port) {
-  if (IsUnix(address)) return address;
+  if (IsUnixAddress(address)) return address;
   return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+// One for each address: gRPC asks for changed certificates an address at a time. Makes way for Unix
+// sockets too.
+absl::StatusOr<std::vector<std::shared_ptr<grpc::ServerCredentials>>> CredentialsFor(
+    const GrpcServerOptions& options, const char* flag) {
+  std::vector<std::shared_ptr<grpc::ServerCredentials>> out;
+  for (const std::string& address : options.listen) {
+    if (IsUnixAddress(address)) {
+      AERIE_RETURN_IF_ERROR(ClearSocket(flag, address));
+      out.push_back(grpc::InsecureServerCredentials());
+    } else if (options.security.tls()) {
+      AERIE_ASSIGN_OR_RETURN(out.emplace_back(), TlsCredentials(options.security));
+    } else {
+      out.push_back(grpc::InsecureServerCredentials());
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -78,17 +97,20 @@ absl::Status GrpcServerOptions::Validate() const {
         "--max-message-bytes is ", max_message_bytes, "; expected ", kMinMessageBytes, "..",
         kMaxMessageBytes, "; give the bytes that the rows of one call may take"));
   }
-  return absl::OkStatus();
+  AERIE_RETURN_IF_ERROR(security.Validate());
+  return CheckExposure(security, "--listen", listen);
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
                                                               DraftServiceImpl* service) {
-  return Start(options, Served{service, kDraftServiceName, "--listen"});
+  return Start(options, Served{service, kDraftServiceName, "--listen",
+                               [service](auto access) { service->Guard(std::move(access)); }});
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
                                                               AdminServiceImpl* service) {
-  return Start(options, Served{service, kAdminServiceName, "--admin-listen"});
+  return Start(options, Served{service, kAdminServiceName, "--admin-listen",
+                               [service](auto access) { service->Guard(std::move(access)); }});
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
@@ -96,6 +118,14 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   static std::once_flag health_once;
   std::call_once(health_once, [] { grpc::EnableDefaultHealthCheckService(true); });
 
+  AERIE_ASSIGN_OR_RETURN(std::unique_ptr<AccessControl> access,
+                         AccessControl::Create(options.security));
+  served.guard(std::move(access));
+  AERIE_ASSIGN_OR_RETURN(Credentials credentials, CredentialsFor(options, served.flag));
+  for (const std::string& warning :
+       ExposureWarnings(options.security, served.flag, options.listen)) {
+    AERIE_LOG(warn, "{}", warning);
+  }
   grpc::ServerBuilder builder;
   SetConnectionArguments(&builder);
   // Up to twice the limit a request is read and refused by the service, which can say what to do; a
@@ -104,12 +134,14 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
       std::min<int64_t>(options.max_message_bytes * 2, std::numeric_limits<int>::max())));
   builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
   builder.RegisterService(served.service);
-  builder.SetOption(std::make_unique<ReflectionOption>(options.reflection));
+  builder.SetOption(
+      std::make_unique<ReflectionOption>(options.reflection && !options.security.tokens()));
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < ports.size(); ++i) {
-    builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+    builder.AddListeningPort(options.listen[i], credentials[i], &ports[i]);
   }
 
+  const SocketMode mode(options.security.unix_socket_mode);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   std::vector<std::string> failed;
   std::vector<std::string> addresses;
@@ -124,14 +156,17 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
         ", or stop the program that holds it"));
   }
   std::unique_ptr<GrpcServer> out(
-      new GrpcServer(std::move(server), served.name, std::move(addresses)));
+      new GrpcServer(std::move(credentials), std::move(server), served.name, std::move(addresses)));
   out->SetServing(false);
   return out;
 }
 
-GrpcServer::GrpcServer(std::unique_ptr<grpc::Server> server, const char* service_name,
-                       std::vector<std::string> addresses)
-    : server_(std::move(server)), service_name_(service_name), addresses_(std::move(addresses)) {}
+GrpcServer::GrpcServer(Credentials credentials, std::unique_ptr<grpc::Server> server,
+                       const char* service_name, std::vector<std::string> addresses)
+    : credentials_(std::move(credentials)),
+      server_(std::move(server)),
+      service_name_(service_name),
+      addresses_(std::move(addresses)) {}
 
 GrpcServer::~GrpcServer() { Shutdown(absl::InfinitePast()); }
 

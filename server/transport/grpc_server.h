@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,9 +16,11 @@
 #include "absl/time/time.h"
 #include "server/transport/admin_service.h"
 #include "server/transport/draft_service.h"
+#include "server/transport/security_options.h"
 
 namespace grpc {
 class Server;
+class ServerCredentials;
 }  // namespace grpc
 
 namespace aerie {
@@ -26,7 +29,10 @@ struct GrpcServerOptions {
   // host:port (port 0: a free one; IPv6 in brackets) or unix:PATH. At least one.
   std::vector<std::string> listen = {"127.0.0.1:50051"};
   int64_t max_message_bytes = 64 << 20;  // 65536 .. 1 GiB: of one request
-  bool reflection = true;  // the service that tells tools such as grpcurl what there is
+  // The service that tells tools such as grpcurl what there is. It asks nobody for a token, so it
+  // is not there when tokens are.
+  bool reflection = true;
+  SecurityOptions security;
 
   // INVALID_ARGUMENT that names the flag and the value.
   absl::Status Validate() const;
@@ -35,7 +41,7 @@ struct GrpcServerOptions {
 class GrpcServer {
  public:
   // `service` must outlive the server. UNAVAILABLE, naming the address, when one cannot be listened
-  // on.
+  // on. Files of `options.security` that cannot be used fail as ReadTlsFiles and AccessControl say.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
                                                            DraftServiceImpl* service);
   // The same for who runs the server; messages say --admin-listen.
@@ -59,12 +65,15 @@ class GrpcServer {
     grpc::Service* service;
     const char* name;
     const char* flag;  // which its listeners come from
+    std::function<void(std::shared_ptr<const AccessControl>)> guard;
   };
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
                                                            const Served& served);
-  GrpcServer(std::unique_ptr<grpc::Server> server, const char* service_name,
-             std::vector<std::string> addresses);
+  using Credentials = std::vector<std::shared_ptr<grpc::ServerCredentials>>;
+  GrpcServer(Credentials credentials, std::unique_ptr<grpc::Server> server,
+             const char* service_name, std::vector<std::string> addresses);
 
+  const Credentials credentials_;  // handshakes ask them: longer than the server
   std::unique_ptr<grpc::Server> server_;
   const char* const service_name_;
   const std::vector<std::string> addresses_;

@@ -1,6 +1,7 @@
 #include "server/transport/unary_call.h"
 
 #include <chrono>
+#include <utility>
 
 #include "common/rpc/status_codec.h"
 #include "server/transport/call_trace.h"
@@ -19,6 +20,7 @@ RpcObserver* ObserverOf(const ServiceBackend* backend) {
 UnaryCall::UnaryCall(const ServiceBackend* backend, const grpc::CallbackServerContext& context,
                      About about, const google::protobuf::Message& request)
     : backend_(backend),
+      context_(context),
       about_(about),
       record_(ObserverOf(backend), {RpcType::kUnary, kDraftServiceName, about.method}),
       request_bytes_(static_cast<int64_t>(request.ByteSizeLong())),
@@ -26,7 +28,16 @@ UnaryCall::UnaryCall(const ServiceBackend* backend, const grpc::CallbackServerCo
   record_.Received(request_bytes_);
 }
 
-bool UnaryCall::Admit(const ServiceLimits& limits) {
+bool UnaryCall::Admit(const AccessControl* access, const ServiceLimits& limits) {
+  // First: a stranger is told nothing of how the server is.
+  if (access != nullptr) {
+    absl::StatusOr<std::string> caller = access->Admit(context_, Role::kDraft);
+    if (!caller.ok()) {
+      Fail(caller.status());
+      return false;
+    }
+    caller_ = *std::move(caller);
+  }
   if (backend_ == nullptr) {
     Fail(StillLoading());
     return false;

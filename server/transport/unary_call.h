@@ -13,6 +13,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/cancel_flag.h"
+#include "server/transport/access_control.h"
 #include "server/transport/rpc_record.h"
 #include "server/transport/service_backend.h"
 
@@ -35,8 +36,11 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // The traceparent of its metadata; empty: none that can be read.
   const std::string& traceparent() const { return traceparent_; }
 
-  // Whether the call may be handed on; otherwise the reply has been given.
-  bool Admit(const ServiceLimits& limits);
+  // Whether the call may be handed on; otherwise the reply has been given. `access` may be null:
+  // everybody may call.
+  bool Admit(const AccessControl* access, const ServiceLimits& limits);
+  // Who it was admitted as; empty: nobody was asked.
+  const std::string& caller() const { return caller_; }
 
   // Exactly one of these, once; the call may be gone when it returns.
   void Succeed(const google::protobuf::Message& response);
@@ -52,10 +56,12 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   void Tell(const absl::Status& status);
 
   const ServiceBackend* const backend_;
+  const grpc::CallbackServerContext& context_;
   const About about_;
   RpcRecord record_;
   const int64_t request_bytes_;
   const std::string traceparent_;
+  std::string caller_;
   const std::shared_ptr<CancelFlag> cancel_ = std::make_shared<CancelFlag>();
 };
 

@@ -29,6 +29,7 @@ from aerie_draft.options import (
     TreeShape,
     VerifyCost,
 )
+from aerie_draft.security import Security, SecurityError
 from aerie_draft.sequence import DraftedSequence, OnLoss
 from aerie_draft.session import DraftSession
 from aerie_draft.values import (
@@ -82,6 +83,8 @@ __all__ = [
     "ProtocolMismatch",
     "ResyncNeeded",
     "Sampling",
+    "Security",
+    "SecurityError",
     "ServerInfo",
     "SessionOptions",
     "SessionUnknown",

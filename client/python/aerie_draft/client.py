@@ -18,6 +18,7 @@ from aerie_draft import codec
 from aerie_draft._proto import draft_pb2
 from aerie_draft.errors import ProtocolMismatch
 from aerie_draft.options import Fork, SessionOptions
+from aerie_draft.security import Security, open_channel
 from aerie_draft.session import Deadline, DraftSession, rows_as_bytes
 from aerie_draft.transport import (
     CallMetadata,
@@ -48,7 +49,8 @@ class DraftClient:
             the smaller one decides how prompts are cut into calls.
         retries: How often a draft call is repeated when the connection breaks under it. The server
             answers a repeated call with the stored answer, so nothing is committed twice.
-        credentials: For TLS; without them the connection is in the clear.
+        credentials: For TLS, made by hand; not beside `security`.
+        security: TLS and token as files say; without it the connection is in the clear.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class DraftClient:
         max_message_bytes: int = 64 << 20,
         retries: int = 1,
         credentials: grpc.ChannelCredentials | None = None,
+        security: Security | None = None,
     ):
         if transport not in _TRANSPORTS:
             raise ValueError(
@@ -74,7 +77,11 @@ class DraftClient:
             ("grpc.max_reconnect_backoff_ms", 1000),
         ]
         if credentials is None:
-            self._channel = grpc.insecure_channel(address, options)
+            self._channel = open_channel(address, options, security)
+        elif security is not None:
+            raise ValueError(
+                "credentials and security are both given; expected one of them; leave credentials out"
+            )
         else:
             self._channel = grpc.secure_channel(address, credentials, options)
         self.address = address

@@ -22,7 +22,7 @@ class DraftServer:
         port_file, self._log = folder / f"{name}.ports", folder / f"{name}.log"
         command = host.command(BINARY, "--drafter", DRAFTER, "--target", TARGET, "--name", name, "--listen",
                                f"{host.address}:{50051 if NAMESPACES else 0}", "--metrics-listen", "off", "--port-file", port_file,
-                               "--dtype", "float32", "--threads", "1", "--drain-timeout", f"{PATIENCE:.0f}s")
+                               "--insecure", "--dtype", "float32", "--threads", "1", "--drain-timeout", f"{PATIENCE:.0f}s")
         with open(self._log, "wb") as log:
             self.process = subprocess.Popen(command, stderr=log)
         wait_until(lambda: port_file.exists() or self.process.poll() is not None, f"{name} to serve")

@@ -17,6 +17,7 @@ from aerie_draft.conformance.worker_suite import (
     WorkerSettings,
     check_worker,
 )
+from aerie_draft.security import Security
 
 CONFORMANT, NOT_CONFORMANT, USAGE = 0, 1, 2
 
@@ -58,7 +59,14 @@ def _sentence(error: Exception) -> str:
 
 def _server(options):
     rules = frozenset(options.rule) if options.rule else None
-    settings = ServerSettings(rules, options.drafter, options.intrusive)
+    security = Security(
+        options.tls_ca,
+        options.tls_cert,
+        options.tls_key,
+        options.tls_server_name,
+        options.token_file,
+    )
+    settings = ServerSettings(rules, options.drafter, options.intrusive, security)
     return check_server(options.address, settings, _progress(options))
 
 

@@ -37,6 +37,19 @@ def make_parser() -> argparse.ArgumentParser:
         help="also rules that take all draft KV or all sessions for a moment; not for a server "
         "that others use",
     )
+    for name, what in (
+        ("--tls-ca", "PEM certificates that sign the server's: speak TLS"),
+        ("--tls-cert", "PEM certificate of this client, for mutual TLS"),
+        ("--tls-key", "PEM key of --tls-cert"),
+        ("--token-file", "file with the token that calls carry, alone on a line"),
+    ):
+        server.add_argument(name, default="", metavar="FILE", help=what)
+    server.add_argument(
+        "--tls-server-name",
+        default="",
+        metavar="NAME",
+        help="name to find in the server's certificate; default: that of the address",
+    )
     worker = modes.add_parser(
         "worker",
         help="test a worker",

@@ -13,6 +13,7 @@ import grpc
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
 from aerie_draft.conformance.report import Evidence
 from aerie_draft.dtypes import DType
+from aerie_draft.security import Security, open_channel
 
 PATIENCE = 60.0  # seconds of a call that is to be answered
 Code = grpc.StatusCode
@@ -52,15 +53,22 @@ def detail_of(error: grpc.RpcError) -> draft_pb2.ErrorDetail | None:
 class Probe:
     """One server under test. The calls of one thread."""
 
-    def __init__(self, address: str, evidence: Evidence, drafter: str = ""):
+    def __init__(
+        self,
+        address: str,
+        evidence: Evidence,
+        drafter: str = "",
+        security: Security | None = None,
+    ):
         self.address = address
-        self.channel = grpc.insecure_channel(
+        self.channel = open_channel(
             address,
             options=[
                 ("grpc.max_send_message_length", -1),
                 ("grpc.max_receive_message_length", -1),
                 ("grpc.use_local_subchannel_pool", 1),
             ],
+            security=security,
         )
         self.stub = draft_pb2_grpc.DraftServiceStub(self.channel)
         self._evidence = evidence

@@ -22,6 +22,7 @@ from aerie_draft.conformance import (
 from aerie_draft.conformance.probe import Broken, NotSeen, Probe, Refused
 from aerie_draft.conformance.report import Evidence, Report
 from aerie_draft.conformance.rules import SERVER_RULES
+from aerie_draft.security import Security
 
 CHECKS = tuple(
     check
@@ -44,6 +45,7 @@ class ServerSettings:
     rules: frozenset[str] | None = None  # None: all
     drafter: str = ""  # empty: the only one
     intrusive: bool = False  # also what holds all of a server's memory or sessions for a moment
+    security: Security | None = None  # TLS and token
 
 
 def check_server(
@@ -53,7 +55,7 @@ def check_server(
 ) -> Report:
     """Refused when the server does not even tell what it is."""
     evidence = Evidence()
-    probe = Probe(address, evidence, settings.drafter)
+    probe = Probe(address, evidence, settings.drafter, settings.security)
     wanted = [r for r in SERVER_RULES if settings.rules is None or r in settings.rules]
     # Details are judged on whatever is refused while other rules are tried.
     details = _DETAILS if "S-ERROR-DETAIL" in wanted else ()

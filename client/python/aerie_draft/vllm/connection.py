@@ -33,13 +33,23 @@ def connect(settings: Settings) -> Link:
     """A link of the settings' transport. SettingsError when the token cannot be read."""
     token = settings.token()
     if settings.transport == "unary":
-        return UnaryLink(settings.address, token=token, patience=patience_of(settings))
-    return StreamLink(settings.address, token=token)
+        return UnaryLink(
+            settings.address,
+            token=token,
+            security=settings.security(),
+            patience=patience_of(settings),
+        )
+    return StreamLink(settings.address, token=token, security=settings.security())
 
 
 def ask_at_start(settings: Settings) -> ServerInfo | None:
     """What the server says of itself; None if it is not there and need not be."""
-    link = UnaryLink(settings.address, token=settings.token(), patience=patience_of(settings))
+    link = UnaryLink(
+        settings.address,
+        token=settings.token(),
+        security=settings.security(),
+        patience=patience_of(settings),
+    )
     try:
         info = link.server_info(settings.start_timeout, wait_for_ready=True)
     except AerieError as error:

@@ -19,6 +19,7 @@ import grpc
 from aerie_draft import codec
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
 from aerie_draft.errors import AerieError, Unavailable, error_from_detail, error_from_rpc
+from aerie_draft.security import Security, open_channel
 from aerie_draft.transport import new_session_key
 from aerie_draft.values import ServerInfo
 
@@ -47,6 +48,7 @@ class Link:
         address: str,
         max_message_bytes: int = 64 << 20,
         token: str = "",
+        security: Security | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._clock = clock
@@ -55,7 +57,7 @@ class Link:
         self._metadata = [("aerie-session", new_session_key())]
         if token:
             self._metadata.append(("authorization", f"Bearer {token}"))
-        self._channel = grpc.insecure_channel(
+        self._channel = open_channel(
             address,
             [
                 ("grpc.max_send_message_length", max_message_bytes),
@@ -65,6 +67,7 @@ class Link:
                 ("grpc.initial_reconnect_backoff_ms", 100),
                 ("grpc.max_reconnect_backoff_ms", 1000),
             ],
+            security,
         )
         self._stub = draft_pb2_grpc.DraftServiceStub(self._channel)
         self.failure: AerieError | None = None

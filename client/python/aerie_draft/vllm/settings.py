@@ -14,6 +14,7 @@ import pathlib
 from collections.abc import Mapping
 
 from aerie_draft.dtypes import DType
+from aerie_draft.security import Security, SecurityError
 
 KEY = "aerie"
 _TRANSPORTS = ("stream", "unary")
@@ -49,6 +50,12 @@ class Settings:
     dtype: DType | None = None
     # A file whose content goes along as `authorization: Bearer ...`, read at each connection.
     token_file: str = ""
+    # PEM files: who may have signed the server's certificate (set: TLS), and for mutual TLS the
+    # engine's own certificate and key. The name is what to find in the server's certificate.
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_server_name: str = ""
     # Whose quota on the server this engine's sessions belong to.
     client: str = ""
     # What the start waits for the server.
@@ -84,6 +91,13 @@ class Settings:
                 "or let the start wait for the server"
             )
         return settings
+
+    def security(self) -> Security:
+        """Its TLS. SettingsError for files that contradict each other."""
+        try:
+            return Security(self.tls_ca, self.tls_cert, self.tls_key, self.tls_server_name)
+        except SecurityError as error:
+            raise SettingsError(f"{KEY}: {error}") from None
 
     def token(self) -> str:
         """The content of the token file; empty without one. SettingsError if it cannot be read."""
@@ -165,6 +179,10 @@ _READERS = {
     "keep_rows": _rows,
     "dtype": _choice(_DTYPES),
     "token_file": _text,
+    "tls_ca": _text,
+    "tls_cert": _text,
+    "tls_key": _text,
+    "tls_server_name": _text,
     "client": _text,
     "start_timeout": _seconds,
     "required": _flag,

@@ -1,0 +1,78 @@
+"""Our own clients with TLS and tokens: the Python client, aerie-conformance."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ADMIN_TOKEN, DRAFT_TOKEN
+from server_process import PATIENCE, ROOT, ServerProcess
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """The Python package of this checkout, built: {environment to run it in}."""
+    folder = tmp_path_factory.mktemp("package")
+    (folder / "client").mkdir()
+    shutil.copytree(ROOT / "proto", folder / "proto")
+    shutil.copytree(ROOT / "client/python", folder / "client/python",
+                    ignore=shutil.ignore_patterns("_proto", "build", "*.egg-info"))
+    subprocess.run([sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", str(folder / "package")],
+                   cwd=folder / "client/python", check=True)
+    return {**os.environ, "PYTHONPATH": str(folder / "package")}
+
+
+@pytest.fixture(scope="module")
+def guarded(authority, tmp_path_factory):
+    """A server with mutual TLS and tokens, and the files of a client that may do everything."""
+    folder = tmp_path_factory.mktemp("guarded")
+    certificate, key = authority.issue("guarded", "127.0.0.1")
+    tokens = folder / "tokens"
+    tokens.touch(mode=0o600)
+    tokens.write_text(f"draft,admin operator {ADMIN_TOKEN}\ndraft worker {DRAFT_TOKEN}\n")
+    client_certificate, client_key = authority.issue("somebody")
+    (folder / "token").write_text(ADMIN_TOKEN + "\n")
+    files = {"tls_ca": authority.certificate, "tls_cert": client_certificate, "tls_key": client_key,
+             "token_file": folder / "token"}
+    with ServerProcess(folder, "--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.certificate,
+                       "--token-file", tokens, "--admin-listen", "127.0.0.1:0") as process:
+        process.files = {name: str(path) for name, path in files.items()}
+        yield process
+
+
+def flags_of(files):
+    return [word for name, path in files.items() for word in (f"--{name.replace('_', '-')}", path)]
+
+
+def run(*words, env=None):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE, env=env)
+    return done.returncode, done.stdout, done.stderr
+
+
+PYTHON = """
+import sys
+
+from aerie_draft import DraftClient, Security
+
+address, transport, *files = sys.argv[1:]
+with DraftClient(address, transport=transport, security=Security(*files[:3], "", files[3])) as client:
+    info = client.server_info()
+    drafter = info.drafters[0]
+    print(drafter.name)
+"""
+
+
+@pytest.mark.parametrize("transport", ["unary", "stream"])
+def test_the_python_client_asks_over_mutual_tls_with_a_token(guarded, package, transport):
+    files = guarded.files
+    code, out, err = run(sys.executable, "-c", PYTHON, guarded.address, transport, files["tls_ca"], files["tls_cert"],
+                         files["tls_key"], files["token_file"], env=package)
+    assert code == 0 and out.strip() == "drafter", err
+
+
+def test_conformance_tests_a_server_over_mutual_tls_with_a_token(guarded, package):
+    code, out, err = run(sys.executable, "-m", "aerie_draft.conformance", "server", guarded.address, "--rule",
+                         "S-BYTE-COUNT", *flags_of(guarded.files), env=package)
+    assert code == 0, out + err
