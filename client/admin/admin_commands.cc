@@ -1,69 +1,17 @@
 #include "client/admin/admin_commands.h"
 
-#include <memory>
-
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "aerie/v1/admin.grpc.pb.h"
 #include "aerie/v1/draft.grpc.pb.h"
+#include "client/admin/admin_line.h"
 #include "client/admin/admin_text.h"
+#include "client/admin/drafter_commands.h"
 #include "common/check.h"
 #include "common/rpc/health_check.h"
 #include "common/rpc/status_codec.h"
-#include "google/protobuf/util/json_util.h"
-#include "grpcpp/grpcpp.h"
 
 namespace aerie::admin {
 namespace {
-
-std::string ToJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string json;
-  const auto written = google::protobuf::util::MessageToJsonString(message, &json, options);
-  AERIE_CHECK(written.ok()) << written.ToString();
-  return json + "\n";
-}
-
-// One command's way to its server.
-class Line {
- public:
-  Line(const std::string& address, const char* flag, const AdminOptions& options)
-      : address_(address),
-        flag_(flag),
-        deadline_(absl::Now() + options.timeout),
-        channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {
-    context_.set_deadline(absl::ToChronoTime(deadline_));
-  }
-
-  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
-  absl::Time deadline() const { return deadline_; }
-  grpc::ClientContext* context() { return &context_; }
-
-  Outcome Failed(const absl::Status& status) const {
-    std::string hint = absl::StrCat("; expected an aerie-server there; compare ", flag_);
-    if (absl::IsUnimplemented(status)) {
-      hint = absl::StrCat(
-          "; expected a listener with that service: drafting and administration have one each; "
-          "compare ",
-          flag_, " with the server's --listen and --admin-listen");
-    } else if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) {
-      hint.clear();  // the server's own words say what to do
-    }
-    return {.code = kNotAsked,
-            .out = "",
-            .err = absl::StrCat("the server at ", address_, " gave no answer: ", status.message(),
-                                hint, "\n")};
-  }
-
- private:
-  const std::string address_;
-  const char* const flag_;
-  const absl::Time deadline_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  grpc::ClientContext context_;
-};
 
 Outcome AskHealth(const AdminOptions& options) {
   Line line(options.address, "--address", options);
@@ -146,6 +94,14 @@ Outcome Run(const AdminOptions& options) {
       return AskWiring(options);
     case Command::kLogLevel:
       return AskLogLevel(options);
+    case Command::kDrafters:
+      return ListDrafters(options);
+    case Command::kLoad:
+      return LoadDrafter(options);
+    case Command::kReload:
+      return ReloadDrafter(options);
+    case Command::kUnload:
+      return UnloadDrafter(options);
   }
   AERIE_CHECK(false) << "no such command";
 }

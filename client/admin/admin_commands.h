@@ -14,6 +14,7 @@ enum ExitCode : int {
   kNotAsked = 2,     // bad command line, or the server cannot be asked
   kWiringWrong = 3,  // as aerie-verify's
   kWiringOpen = 4,
+  kRefused = 5,  // a drafter was not loaded, reloaded or unloaded: nothing has changed
 };
 
 struct Outcome {

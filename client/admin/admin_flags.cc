@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "aerie_version.h"
+#include "client/admin/drafter_flags.h"
 
 namespace aerie::admin {
 namespace {
@@ -11,14 +12,20 @@ namespace {
 constexpr char kExitCodes[] =
     "Exit codes: 0 done, and what was asked about is well; 1 the server does not serve now; 2 the "
     "command line cannot be read, or the server cannot be asked; 3 a wiring is wrong; 4 a wiring "
-    "is "
-    "suspect or not known yet.";
+    "is suspect or not known yet; 5 a drafter was not loaded, reloaded or unloaded, and nothing "
+    "has "
+    "changed.";
+
+// Of commands that ask, and of those that wait for loads: large heads on cold disks take minutes.
+constexpr absl::Duration kAskTimeout = absl::Seconds(5);
+constexpr absl::Duration kLoadTimeout = absl::Minutes(10);
 
 absl::Status Bad(const std::string& seen) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the command line cannot be read: ", seen,
-      "; expected one of health, info, wiring and log-level with the flags that --help lists; "
-      "correct or remove it"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the command line cannot be read: ", seen,
+                   "; expected one of health, info, wiring, log-level, drafters, load, reload and "
+                   "unload with the "
+                   "flags that --help lists; correct or remove it"));
 }
 
 }  // namespace
@@ -40,12 +47,13 @@ absl::StatusOr<AdminOptions> ParseAdminFlags(const std::vector<std::string>& arg
       ->capture_default_str()
       ->type_name("ADDRESS");
   app.add_option("--admin-address", options.admin_address,
-                 "Where it is administered, its --admin-listen. For wiring and log-level.")
+                 "Where it is administered, its --admin-listen. For all other commands.")
       ->capture_default_str()
       ->type_name("ADDRESS");
-  std::string timeout = "5s";
-  app.add_option("--timeout", timeout, "How long the command may take, with its unit, above 0s.")
-      ->capture_default_str()
+  std::string timeout;
+  app.add_option("--timeout", timeout,
+                 "How long the command may take, with its unit, above 0s. Default: 5s, and 10m for "
+                 "load, reload and unload, which wait for loads.")
       ->type_name("TIME");
   app.add_flag("--json", options.json, "Print one JSON object, as the wire has it.");
 
@@ -58,6 +66,7 @@ absl::StatusOr<AdminOptions> ParseAdminFlags(const std::vector<std::string>& arg
   CLI::App* const level =
       app.add_subcommand("log-level", "Which events the server logs; with LEVEL, changes that.");
   level->add_option("level", options.level, "debug, info, warn, error or off.")->type_name("LEVEL");
+  const DrafterWords drafters = AddDrafterCommands(&app, &options);
 
   // CLI11 takes the arguments from the back.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
@@ -82,15 +91,28 @@ absl::StatusOr<AdminOptions> ParseAdminFlags(const std::vector<std::string>& arg
     options.command = Command::kWiring;
   } else if (*level) {
     options.command = Command::kLogLevel;
+  } else if (*drafters.list) {
+    options.command = Command::kDrafters;
+  } else if (*drafters.load) {
+    options.command = Command::kLoad;
+  } else if (*drafters.reload) {
+    options.command = Command::kReload;
+  } else if (*drafters.unload) {
+    options.command = Command::kUnload;
   } else {
     return Bad("there is no command");
   }
-  if (!absl::ParseDuration(timeout, &options.timeout) || options.timeout <= absl::ZeroDuration() ||
-      options.timeout == absl::InfiniteDuration()) {
+  if (timeout.empty()) {
+    const bool loads = *drafters.load || *drafters.reload || *drafters.unload;
+    options.timeout = loads ? kLoadTimeout : kAskTimeout;
+  } else if (!absl::ParseDuration(timeout, &options.timeout) ||
+             options.timeout <= absl::ZeroDuration() ||
+             options.timeout == absl::InfiniteDuration()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--timeout is \"", timeout,
                      "\"; expected a time above 0s with its unit; give one like 5s"));
   }
+  if (const absl::Status folders = CheckFolders(options); !folders.ok()) return folders;
   return options;
 }
 

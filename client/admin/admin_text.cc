@@ -7,6 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "common/check.h"
+#include "google/protobuf/util/json_util.h"
 
 namespace aerie::admin {
 namespace {
@@ -39,18 +41,6 @@ const char* NameOf(v1::WiringState state) {
   }
 }
 
-// Control characters of what others sent must not reach a terminal.
-std::string Printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char letter) {
-        const auto byte = static_cast<unsigned char>(letter);
-        return byte < 0x20 || byte == 0x7f;
-      },
-      '?');
-  return text;
-}
-
 void AddSettings(const google::protobuf::RepeatedPtrField<v1::Setting>& settings,
                  std::string* out) {
   for (const v1::Setting& setting : settings) {
@@ -63,10 +53,7 @@ void AddReport(const v1::WiringReport& report, std::string* out) {
   absl::StrAppend(out, NameOf(report.state()), ": client \"", Printable(report.client()),
                   "\", target \"", Printable(report.target()), "\"");
   if (report.has_since()) {
-    absl::StrAppend(
-        out, ", since ",
-        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixSeconds(report.since().seconds()),
-                         absl::UTCTimeZone()));
+    absl::StrAppend(out, ", since ", TimeText(report.since()));
   }
   absl::StrAppend(out, "\n  ", Printable(report.verdict()), "\n");
   absl::StrAppend(out, "  ", report.rows(), " rows in ", report.rounds(), " rounds; ",
@@ -90,6 +77,32 @@ void AddReport(const v1::WiringReport& report, std::string* out) {
 }
 
 }  // namespace
+
+std::string ToJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  const auto written = google::protobuf::util::MessageToJsonString(message, &json, options);
+  AERIE_CHECK(written.ok()) << written.ToString();
+  return json + "\n";
+}
+
+std::string Printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char letter) {
+        const auto byte = static_cast<unsigned char>(letter);
+        return byte < 0x20 || byte == 0x7f;
+      },
+      '?');
+  return text;
+}
+
+std::string TimeText(const google::protobuf::Timestamp& time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixSeconds(time.seconds()),
+                          absl::UTCTimeZone());
+}
 
 std::string ToText(const v1::GetServerInfoResponse& info) {
   std::string out = absl::StrCat("aerie-server ", info.build().version(),

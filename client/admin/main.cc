@@ -1,4 +1,4 @@
-// aerie-admin: asks a running server how it is, and tells it what to log.
+// aerie-admin: asks a running server how it is, and tells it what to log and what to draft with.
 //
 // Exit codes: see ExitCode in admin_commands.h.
 #include <cstdio>

@@ -27,17 +27,21 @@ def wait_until(condition, what):
 
 
 class ServerProcess:
-    """A running server; use as a context manager. `flags` come last and so may not repeat those given here."""
+    """A running server; use as a context manager. `flags` come last and so may not repeat those given here. With
+    `drafter=None` they have to say what is drafted with."""
 
     def __init__(self, folder, *flags, dtype="float32", drafter=DRAFTER):
         self.folder = pathlib.Path(folder)
         port_file = self.folder / "ports.json"
         self.log_path = self.folder / "server.log"
-        command = [BINARY, "--drafter", drafter, "--target", TARGET, "--listen", "127.0.0.1:0",
+        head = [] if drafter is None else ["--drafter", drafter, "--target", TARGET]
+        command = [BINARY, *head, "--listen", "127.0.0.1:0",
                    "--listen", f"unix:{self.folder}/aerie.sock", "--metrics-listen", "127.0.0.1:0",
                    "--port-file", port_file, "--dtype", dtype, "--threads", "1", *flags]
+        # Where the tests find their target is a setting of the server, too.
+        variables = {name: value for name, value in os.environ.items() if name != "AERIE_TARGET"}
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen([str(word) for word in command], stderr=log)
+            self.process = subprocess.Popen([str(word) for word in command], stderr=log, env=variables)
         wait_until(lambda: port_file.exists() or self.process.poll() is not None, "the port file")
         assert self.process.poll() is None, self.log()
         self.ports = json.loads(port_file.read_text())
