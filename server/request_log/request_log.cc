@@ -75,16 +75,12 @@ absl::StatusOr<std::unique_ptr<RequestLog>> RequestLog::Open(const RequestLogOpt
         "; expected a file in a folder that is there and ours; mend the folder, or "
         "give another --request-log"));
   }
-  return std::unique_ptr<RequestLog>(
-      new RequestLog(options, *std::move(file), observer));
+  return std::unique_ptr<RequestLog>(new RequestLog(options, *std::move(file), observer));
 }
 
 RequestLog::RequestLog(const RequestLogOptions& options, std::unique_ptr<RecordFile> file,
                        RequestLogObserver* observer)
-    : options_(options),
-      observer_(observer),
-      file_(std::move(file)),
-      thread_([this] { Run(); }) {
+    : options_(options), observer_(observer), file_(std::move(file)), thread_([this] { Run(); }) {
   AERIE_CHECK(observer_ != nullptr);
 }
 
@@ -135,8 +131,7 @@ void RequestLog::Run() {
 }
 
 void RequestLog::Write(const Entry& entry) {
-  const absl::Status written =
-      file_->Write(ToJsonLine(entry.record, *entry.origin), absl::Now());
+  const absl::Status written = file_->Write(ToJsonLine(entry.record, *entry.origin), absl::Now());
   if (written.ok()) {
     observer_->OnRecordWritten();
     if (missing_ > 0) {
