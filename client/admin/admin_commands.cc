@@ -29,11 +29,12 @@ std::string ToJson(const google::protobuf::Message& message) {
 // One command's way to its server.
 class Line {
  public:
-  Line(const std::string& address, const char* flag, const AdminOptions& options)
+  Line(const std::string& address, const char* flag, const AdminOptions& options,
+       const rpc::ChannelSecrets& secrets)
       : address_(address),
         flag_(flag),
         deadline_(absl::Now() + options.timeout),
-        channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {
+        channel_(rpc::OpenChannel(address, secrets)) {
     context_.set_deadline(absl::ToChronoTime(deadline_));
   }
 
@@ -65,8 +66,8 @@ class Line {
   grpc::ClientContext context_;
 };
 
-Outcome AskHealth(const AdminOptions& options) {
-  Line line(options.address, "--address", options);
+Outcome AskHealth(const AdminOptions& options, const rpc::ChannelSecrets& secrets) {
+  Line line(options.address, "--address", options, secrets);
   const absl::StatusOr<rpc::Health> health =
       rpc::CheckHealth(line.channel(), /*service=*/"", line.deadline());
   if (!health.ok()) return line.Failed(health.status());
@@ -77,8 +78,8 @@ Outcome AskHealth(const AdminOptions& options) {
           .err = ""};
 }
 
-Outcome AskInfo(const AdminOptions& options) {
-  Line line(options.address, "--address", options);
+Outcome AskInfo(const AdminOptions& options, const rpc::ChannelSecrets& secrets) {
+  Line line(options.address, "--address", options, secrets);
   v1::GetServerInfoResponse info;
   const absl::Status asked = rpc::FromGrpcStatus(
       v1::DraftService::NewStub(line.channel())->GetServerInfo(line.context(), {}, &info));
@@ -91,8 +92,8 @@ ExitCode CodeOf(v1::WiringState worst) {
   return worst == v1::WIRING_STATE_OK ? kDone : kWiringOpen;
 }
 
-Outcome AskWiring(const AdminOptions& options) {
-  Line line(options.admin_address, "--admin-address", options);
+Outcome AskWiring(const AdminOptions& options, const rpc::ChannelSecrets& secrets) {
+  Line line(options.admin_address, "--admin-address", options, secrets);
   v1::GetWiringReportRequest request;
   request.set_client(options.client);
   v1::GetWiringReportResponse reports;
@@ -105,8 +106,8 @@ Outcome AskWiring(const AdminOptions& options) {
           .err = ""};
 }
 
-Outcome AskLogLevel(const AdminOptions& options) {
-  Line line(options.admin_address, "--admin-address", options);
+Outcome AskLogLevel(const AdminOptions& options, const rpc::ChannelSecrets& secrets) {
+  Line line(options.admin_address, "--admin-address", options, secrets);
   const auto stub = v1::AdminService::NewStub(line.channel());
   if (options.level.empty()) {
     v1::GetLogLevelResponse response;
@@ -137,15 +138,19 @@ Outcome AskLogLevel(const AdminOptions& options) {
 }  // namespace
 
 Outcome Run(const AdminOptions& options) {
+  const absl::StatusOr<rpc::ChannelSecrets> secrets = rpc::ReadChannelFiles(options.files);
+  if (!secrets.ok()) {
+    return {.code = kNotAsked, .out = "", .err = absl::StrCat(secrets.status().message(), "\n")};
+  }
   switch (options.command) {
     case Command::kHealth:
-      return AskHealth(options);
+      return AskHealth(options, *secrets);
     case Command::kInfo:
-      return AskInfo(options);
+      return AskInfo(options, *secrets);
     case Command::kWiring:
-      return AskWiring(options);
+      return AskWiring(options, *secrets);
     case Command::kLogLevel:
-      return AskLogLevel(options);
+      return AskLogLevel(options, *secrets);
   }
   AERIE_CHECK(false) << "no such command";
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/rpc/channel.h"
 
 namespace aerie::admin {
 
@@ -20,8 +21,9 @@ struct AdminOptions {
   std::string admin_address = "127.0.0.1:50052";  // of AdminService: wiring, log-level
   absl::Duration timeout = absl::Seconds(5);      // of the whole command; > 0
   bool json = false;
-  std::string client;  // wiring: only its reports; empty: all
-  std::string level;   // log-level: to be set; empty: only asked for
+  rpc::ChannelFiles files;  // TLS and token
+  std::string client;       // wiring: only its reports; empty: all
+  std::string level;        // log-level: to be set; empty: only asked for
 };
 
 // `arguments` without the program's name. INVALID_ARGUMENT names what cannot be read.
