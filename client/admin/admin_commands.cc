@@ -1,5 +1,7 @@
 #include "client/admin/admin_commands.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "aerie/v1/admin.grpc.pb.h"
 #include "aerie/v1/draft.grpc.pb.h"
@@ -7,6 +9,7 @@
 #include "client/admin/admin_text.h"
 #include "client/admin/drafter_commands.h"
 #include "common/check.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/health_check.h"
 #include "common/rpc/status_codec.h"
 
@@ -84,7 +87,12 @@ Outcome AskLogLevel(const AdminOptions& options) {
 
 }  // namespace
 
-Outcome Run(const AdminOptions& options) {
+Outcome Run(AdminOptions options) {
+  absl::StatusOr<rpc::ChannelSecrets> secrets = rpc::ReadChannelFiles(options.files);
+  if (!secrets.ok()) {
+    return {.code = kNotAsked, .out = "", .err = absl::StrCat(secrets.status().message(), "\n")};
+  }
+  options.secrets = *std::move(secrets);
   switch (options.command) {
     case Command::kHealth:
       return AskHealth(options);

@@ -24,6 +24,6 @@ struct Outcome {
 };
 
 // `options` that say what to do. Blocks up to the timeout.
-Outcome Run(const AdminOptions& options);
+Outcome Run(AdminOptions options);
 
 }  // namespace aerie::admin

@@ -55,6 +55,19 @@ absl::StatusOr<AdminOptions> ParseAdminFlags(const std::vector<std::string>& arg
                  "How long the command may take, with its unit, above 0s. Default: 5s, and 10m for "
                  "load, reload and unload, which wait for loads.")
       ->type_name("TIME");
+  app.add_option("--tls-ca", options.files.tls_ca,
+                 "PEM certificates that sign the server's: speak TLS. Not on Unix sockets.")
+      ->type_name("FILE");
+  app.add_option("--tls-cert", options.files.tls_cert,
+                 "PEM certificate of this client, for mutual TLS.")
+      ->type_name("FILE");
+  app.add_option("--tls-key", options.files.tls_key, "PEM key of --tls-cert.")->type_name("FILE");
+  app.add_option("--tls-server-name", options.files.tls_server_name,
+                 "Name to find in the server's certificate; default: that of the address.")
+      ->type_name("NAME");
+  app.add_option("--token-file", options.files.token_file,
+                 "File with the token that calls carry, alone on a line.")
+      ->type_name("FILE");
   app.add_flag("--json", options.json, "Print one JSON object, as the wire has it.");
 
   CLI::App* const health = app.add_subcommand("health", "Whether the server serves.");

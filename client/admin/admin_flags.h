@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "aerie/v1/admin.pb.h"
+#include "common/rpc/channel.h"
 
 namespace aerie::admin {
 
@@ -21,10 +22,12 @@ struct AdminOptions {
   std::string admin_address = "127.0.0.1:50052";  // of AdminService: all other commands
   absl::Duration timeout = absl::Seconds(5);      // of the whole command, > 0; see --help
   bool json = false;
-  std::string client;        // wiring: only its reports; empty: all
-  std::string level;         // log-level: to be set; empty: only asked for
-  std::string name;          // load, reload, unload: of the drafter; empty: the only one
-  v1::DrafterSource source;  // load, reload: what was given, without the name
+  rpc::ChannelFiles files;      // TLS and token
+  rpc::ChannelSecrets secrets;  // what was read from these; the commands' own
+  std::string client;           // wiring: only its reports; empty: all
+  std::string level;            // log-level: to be set; empty: only asked for
+  std::string name;             // load, reload, unload: of the drafter; empty: the only one
+  v1::DrafterSource source;     // load, reload: what was given, without the name
 };
 
 // `arguments` without the program's name. INVALID_ARGUMENT names what cannot be read.

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/rpc/channel.h"
 
 namespace aerie::admin {
 
@@ -9,7 +10,7 @@ Line::Line(const std::string& address, const char* flag, const AdminOptions& opt
     : address_(address),
       flag_(flag),
       deadline_(absl::Now() + options.timeout),
-      channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {
+      channel_(rpc::OpenChannel(address, options.secrets)) {
   context_.set_deadline(absl::ToChronoTime(deadline_));
 }
 

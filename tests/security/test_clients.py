@@ -1,6 +1,7 @@
-"""Our own clients with TLS and tokens: the Python client, aerie-conformance."""
+"""Our own clients with TLS and tokens: the Python client, aerie-admin, aerie-conformance."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import sys
 import pytest
 
 from conftest import ADMIN_TOKEN, DRAFT_TOKEN
-from server_process import PATIENCE, ROOT, ServerProcess
+from server_process import BINARY, PATIENCE, ROOT, ServerProcess
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,26 @@ def flags_of(files):
 def run(*words, env=None):
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE, env=env)
     return done.returncode, done.stdout, done.stderr
+
+
+def test_admin_asks_over_mutual_tls_with_a_token(guarded):
+    admin = pathlib.Path(BINARY).with_name("aerie-admin")
+    where = ("--address", guarded.address, "--admin-address", guarded.ports["admin"])
+    code, out, err = run(admin, "info", *where, *flags_of(guarded.files))
+    assert code == 0 and "drafter" in out, err
+    code, out, err = run(admin, "log-level", *where, *flags_of(guarded.files))
+    assert (code, out) == (0, "info\n"), err
+    without = {name: path for name, path in guarded.files.items() if name != "token_file"}
+    code, _, err = run(admin, "log-level", *where, *flags_of(without))
+    assert code == 2 and "certificate's name is not known" in err
+
+
+def test_admin_names_files_that_do_not_go_together(guarded):
+    admin = pathlib.Path(BINARY).with_name("aerie-admin")
+    code, _, err = run(admin, "info", "--tls-cert", guarded.files["tls_cert"])
+    assert code == 2 and "is given alone; expected --tls-cert and --tls-key together" in err
+    code, _, err = run(admin, "info", "--token-file", guarded.folder / "tokens")
+    assert code == 2 and "holds no token; expected one line" in err and DRAFT_TOKEN not in err
 
 
 PYTHON = """
