@@ -21,7 +21,7 @@ from wiring_exporter import WiringExporter
 PNG = b"\x89PNG\r\n\x1a\n"
 # Nothing of these happens in the load below.
 IDLE = {"Accept length against a week ago", "RPC errors", "Failed calls", "k that was chosen",
-        "Verification by the target"}
+        "Verification by the target", "Time since the last reload"}
 # Of metrics that not every server has.
 MAYBE_IDLE = {"Calls", "Request log"}
 RENDER = [sys.executable, deploy_files.GRAFANA / "render"]
