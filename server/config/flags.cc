@@ -61,10 +61,12 @@ Source SourceOf(const Flag& flag, const std::vector<std::string>& given,
 void AddTo(CLI::App& app, const Flag& flag, std::vector<std::string>& texts) {
   CLI::Option* option = app.add_option(absl::StrCat("--", flag.name), texts,
                                        absl::StrCat(flag.help, " Env: ", VariableOf(flag)));
-  option->type_name(flag.value)->group(flag.group)->type_size(1)->allow_extra_args(false);
+  // CLI11 would take the default for the value of a flag that stands alone, so it is told by name.
+  const std::string value =
+      flag.may_stand_alone ? absl::StrCat(flag.value, "=", flag.default_text) : flag.value;
+  option->type_name(value)->group(flag.group)->type_size(1)->allow_extra_args(false);
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->expected(flag.may_stand_alone ? 0 : 1, flag.repeatable ? kMostRepeats : 1);
-  // CLI11 would take it for the value of a flag that stands alone.
   if (!flag.default_text.empty() && !flag.may_stand_alone) option->default_str(flag.default_text);
 }
 

@@ -39,10 +39,11 @@ class AdminAccessTest : public testing::Test {
                         const std::string& token) {
     grpc::ClientContext context;
     if (!token.empty()) context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
+    const grpc::Slice nothing;  // a message of no bytes, unlike no message
+    const grpc::ByteBuffer empty(&nothing, 1);
     grpc::CompletionQueue queue;
     const std::string path = absl::StrCat("/", method.service()->full_name(), "/", method.name());
-    auto call =
-        grpc::GenericStub(channel_).PrepareUnaryCall(&context, path, grpc::ByteBuffer(), &queue);
+    auto call = grpc::GenericStub(channel_).PrepareUnaryCall(&context, path, empty, &queue);
     call->StartCall();
     grpc::ByteBuffer response;
     grpc::Status status;
