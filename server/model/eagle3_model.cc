@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/status_macros.h"
+#include "server/checkpoint/fc_digest.h"
 #include "server/model/compute_choice.h"
 #include "server/model/cpu_budget.h"
 #include "server/model/eagle3_pass.h"
@@ -41,6 +42,7 @@ DrafterSpec MakeSpec(const Checkpoint& checkpoint, const HeadNet& net, const Mod
   spec.draft_vocab_size = checkpoint.spec.draft_vocab_size.value;
   spec.hidden_size = checkpoint.spec.hidden_size.value;
   spec.weight_bytes = net.weight_bytes();
+  spec.fc_digest = FcDigest(checkpoint);
   spec.settings = checkpoint.Settings();
   spec.settings.push_back({"device", options.device, "flag --device"});
   spec.settings.push_back(choice.dtype);

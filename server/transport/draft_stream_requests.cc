@@ -53,7 +53,8 @@ void DraftStream::HandleDraft(const RequestPtr& request) {
   absl::StatusOr<DraftCall> call = DecodeDraftRequest(
       request->message.draft(), backend_->engine->spec(), request->arrival, deadline_);
   if (!call.ok()) return Reject(request, call.status());
-  call->rows_owner = request;
+  // Unpacked rows own themselves; others point into the request.
+  if (call->rows_owner == nullptr) call->rows_owner = request;
   call->cancel = request->cancel;
   call->copy_in = absl::Now() - request->arrival;
   backend_->engine->Draft(
