@@ -35,7 +35,7 @@ DraftOutcome DraftClient::DraftOnce(const Manifest& manifest, absl::Span<const i
   v1::DraftRequest& draft = *request->mutable_draft();
   rpc::EncodeManifest(manifest, draft.mutable_manifest());
   rpc::EncodeTokens(tokens, draft.mutable_token_ids());
-  if (!rows.empty()) rpc::EncodeHiddenStates(rows, draft.mutable_hidden_states());
+  if (!rows.empty()) rpc::EncodeHiddenStates(rows, manifest, draft.mutable_hidden_states());
   draft.set_k(static_cast<uint32_t>(k));
   DraftOutcome outcome;
   const auto response =

@@ -38,6 +38,27 @@ std::optional<int64_t> ResendPoint(const absl::Status& status, int64_t start) {
   return std::nullopt;
 }
 
+// A server from before fp8 rows would say no more than that it does not know the dtype, and one
+// from before fused rows would not look at the field at all.
+absl::Status CheckTravel(const Manifest& manifest, const v1::GetServerInfoResponse& info) {
+  const auto& dtypes = info.dtypes();
+  if (manifest.fp8 &&
+      std::find(dtypes.begin(), dtypes.end(), v1::DATA_TYPE_FLOAT8_E4M3FN) == dtypes.end()) {
+    return absl::FailedPreconditionError(
+        "the manifest asks for fp8 rows, which the server does not list among its dtypes; expected "
+        "DATA_TYPE_FLOAT8_E4M3FN there; send rows in bfloat16, or upgrade the server");
+  }
+  const bool takes_fused =
+      std::any_of(info.drafters().begin(), info.drafters().end(),
+                  [](const v1::DrafterInfo& drafter) { return !drafter.fc_digest().empty(); });
+  if (manifest.fused() && !takes_fused) {
+    return absl::FailedPreconditionError(
+        "the manifest asks for fused rows, which no drafter of the server takes; expected one with "
+        "an fc_digest; send captures, or upgrade the server");
+  }
+  return absl::OkStatus();
+}
+
 std::string ChooseKey(const SessionSettings& settings, ClientCore& core) {
   if (!settings.key.empty()) return settings.key;
   if (core.options().transport == TransportKind::kStream) return core.key();
@@ -94,8 +115,8 @@ absl::Status DraftSession::Open(absl::Time deadline) {
   const RowLimits row_limits = {limits.max_rows_per_call(),
                                 std::min<int64_t>(static_cast<int64_t>(limits.max_message_bytes()),
                                                   core_->options().max_message_bytes)};
-  const auto row_bytes = manifest_.row_width() * static_cast<int64_t>(DTypeSize(manifest_.dtype));
-  AERIE_ASSIGN_OR_RETURN(rows_per_call_, RowsPerCall(row_limits, row_bytes));
+  AERIE_ASSIGN_OR_RETURN(rows_per_call_, RowsPerCall(row_limits, manifest_.wire_row_bytes()));
+  AERIE_RETURN_IF_ERROR(CheckTravel(manifest_, *info));
 
   SessionOptions asked = settings_.options;
   if (was_open_) asked.fork_of.clear();
@@ -258,7 +279,9 @@ absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, con
   draft.set_seq(++seq_);  // kept by every repeat of this message, so that it is served once
   draft.set_base_length(static_cast<uint32_t>(first));
   rpc::EncodeTokens(batch.tokens, draft.mutable_token_ids());
-  if (!batch.rows.empty()) rpc::EncodeHiddenStates(batch.rows, draft.mutable_hidden_states());
+  if (!batch.rows.empty()) {
+    rpc::EncodeHiddenStates(batch.rows, manifest_, draft.mutable_hidden_states());
+  }
   draft.set_k(static_cast<uint32_t>(wish.k));
   if (wish.accepted.has_value()) draft.set_accepted(static_cast<uint32_t>(*wish.accepted));
   // It says something about the k to choose, so it goes with the message that drafts.

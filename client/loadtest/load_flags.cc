@@ -95,8 +95,11 @@ void LoadFlags::AddSession() {
       ->capture_default_str()
       ->group(group);
   app_.add_option("--dtype", texts_["--dtype"],
-                  "Of synthetic rows [default: bfloat16 if the server takes it]")
-      ->check(CLI::IsMember({"bfloat16", "float16", "float32"}))
+                  "Of synthetic rows on the wire [default: bfloat16 if the server takes it]")
+      ->check(CLI::IsMember({"bfloat16", "float16", "float32", "float8_e4m3fn"}))
+      ->group(group);
+  app_.add_flag("--fused", o_.fused,
+                "Synthetic rows are as wide as the drafter's own states, as if fc had been applied")
       ->group(group);
   app_.add_option("--accept", texts_["--accept"] = "0.7",
                   "P1,P2,...: probability that draft token i is kept when all before it were, the "

@@ -69,7 +69,8 @@ absl::Status LoadFlags::ReadTexts() {
   o_.arrivals = kArrivals.at(texts_["--arrivals"]);
   static const std::map<std::string, DType> kTypes = {
       {"bfloat16", DType::kBF16}, {"float16", DType::kF16}, {"float32", DType::kF32}};
-  if (app_.count("--dtype") > 0) o_.dtype = kTypes.at(texts_["--dtype"]);
+  o_.fp8 = texts_["--dtype"] == "float8_e4m3fn";
+  if (app_.count("--dtype") > 0 && !o_.fp8) o_.dtype = kTypes.at(texts_["--dtype"]);
   for (const std::string& text : slo_) {
     AERIE_ASSIGN_OR_RETURN(o_.slo.emplace_back(), ParseSlo(text));
   }
@@ -95,7 +96,7 @@ absl::Status LoadFlags::CheckContradictions(bool rate_elsewhere) const {
                                 " asks for it; give both or "
                                 "neither"));
   }
-  for (const char* flag : {"--prompt-rows", "--accept", "--dtype"}) {
+  for (const char* flag : {"--prompt-rows", "--accept", "--dtype", "--fused"}) {
     if (o_.recording.empty() || !given(flag)) continue;
     return BadFlag(flag, "given", "it contradicts --recording, which has its own; leave it out");
   }

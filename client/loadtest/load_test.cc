@@ -20,8 +20,9 @@ absl::StatusOr<DType> ChooseDType(const LoadOptions& options,
                                   const v1::GetServerInfoResponse& server) {
   std::vector<DType> accepted;
   for (const int dtype : server.dtypes()) {
-    AERIE_ASSIGN_OR_RETURN(accepted.emplace_back(),
-                           rpc::DecodeDType(static_cast<v1::DataType>(dtype), "dtypes"));
+    // A newer server may know types that this program does not.
+    const auto known = rpc::DecodeDType(static_cast<v1::DataType>(dtype), "dtypes");
+    if (known.ok()) accepted.push_back(*known);
   }
   const DType wanted = options.dtype.value_or(DType::kBF16);
   if (std::find(accepted.begin(), accepted.end(), wanted) != accepted.end()) return wanted;
@@ -47,6 +48,15 @@ absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const LoadOptions& option
   AERIE_ASSIGN_OR_RETURN(synthetic.manifest.wiring,
                          rpc::DecodeWiring(drafter.captures(), synthetic.manifest.num_layers));
   AERIE_ASSIGN_OR_RETURN(synthetic.manifest.dtype, ChooseDType(options, server));
+  synthetic.manifest.fp8 = options.fp8;
+  if (options.fused) {
+    if (drafter.fc_digest().empty()) {
+      return absl::InvalidArgumentError(
+          "--fused is given, but the server's drafter takes no fused rows; leave it out");
+    }
+    synthetic.manifest.fused_width = static_cast<int32_t>(drafter.hidden_size());
+    synthetic.manifest.fc_digest = drafter.fc_digest();
+  }
   synthetic.prompt_rows = options.prompt_rows;
   synthetic.accept = options.accept;
   synthetic.seed = options.seed;

@@ -69,6 +69,8 @@ struct LoadOptions {
   // Synthetic rows.
   int64_t prompt_rows = 64;    // >= 1
   std::optional<DType> dtype;  // unset: bfloat16, or the first that the server takes
+  bool fp8 = false;            // rows travel as float8_e4m3fn; `dtype` is unset
+  bool fused = false;          // rows as if they had been through the drafter's fc
   AcceptProcess accept = AcceptProcess::ByChance({0.7});
   std::string recording;  // empty: synthetic rows
   uint64_t seed = 1;

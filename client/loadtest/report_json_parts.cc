@@ -113,7 +113,8 @@ Json JsonOf(const LoadOptions& o, const Manifest& manifest) {
   json["prompt_rows"] = synthetic ? Json(o.prompt_rows) : Json();
   json["accept"] = synthetic ? Json(o.accept.ToString()) : Json();
   json["recording"] = synthetic ? Json() : Json(o.recording);
-  json["dtype"] = std::string(DTypeName(manifest.dtype));
+  json["dtype"] = manifest.fp8 ? "float8_e4m3fn" : DTypeName(manifest.dtype);
+  json["fused"] = manifest.fused();
   json["row_width"] = manifest.row_width();
   json["seed"] = o.seed;
   json["deadline_seconds"] = Seconds(o.deadline);

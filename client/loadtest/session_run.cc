@@ -152,7 +152,7 @@ void SessionRun::CountRound(const DraftOutcome& outcome, const Verdict& verdict,
     last_accepted_ = verdict.accepted;
   }
   stats_.recent.tokens += committed;
-  stats_.recent.bytes += static_cast<int64_t>(rows.bytes().size());
+  stats_.recent.bytes += rows.rows() * workload_.manifest().wire_row_bytes();
   if (!is_prompt) {
     ++(outcome.status.ok() ? stats_.whole.rounds : stats_.whole.failed_rounds);
     stats_.recent.round_intended.Record(times.end - times.intended);
@@ -180,7 +180,7 @@ void SessionRun::Measure(const DraftOutcome& outcome, const Verdict& verdict,
   const int32_t proposed = outcome.tree.size();
   const int32_t depth = outcome.tree.MaxDepth();
   m.sent_rows += rows.rows();
-  m.sent_bytes += static_cast<int64_t>(rows.bytes().size());
+  m.sent_bytes += rows.rows() * workload_.manifest().wire_row_bytes();
   m.committed_tokens += committed;
   m.resyncs += outcome.resyncs;
   piece.committed_tokens += committed;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/error_detail.h"
+#include "common/float8.h"
 #include "common/status_macros.h"
 
 namespace aerie::rpc {
@@ -13,6 +14,7 @@ namespace {
 
 constexpr uint32_t kInt32Max = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxTargetIdBytes = 256;
+constexpr size_t kMaxDigestBytes = 128;
 
 void EncodeCounts(absl::Span<const int32_t> counts,
                   google::protobuf::RepeatedField<uint32_t>* out) {
@@ -58,8 +60,9 @@ absl::StatusOr<DType> DecodeDType(v1::DataType dtype, absl::string_view field) {
     default:
       return WithReason(absl::InvalidArgumentError(absl::StrCat(
                             field, " is ", static_cast<int>(dtype),
-                            "; expected DATA_TYPE_FLOAT32, DATA_TYPE_FLOAT16 or "
-                            "DATA_TYPE_BFLOAT16; name the type of the bytes that are sent")),
+                            "; expected DATA_TYPE_FLOAT32, DATA_TYPE_FLOAT16, DATA_TYPE_BFLOAT16 "
+                            "or DATA_TYPE_FLOAT8_E4M3FN; name the type of the bytes that are "
+                            "sent")),
                         kReasonDType);
   }
 }
@@ -109,8 +112,12 @@ void EncodeManifest(const Manifest& manifest, v1::Manifest* out) {
   out->set_hidden_size(static_cast<uint32_t>(manifest.hidden_size));
   out->set_vocab_size(static_cast<uint32_t>(manifest.vocab_size));
   EncodeWiring(manifest.wiring, out->mutable_captures());
-  out->set_dtype(EncodeDType(manifest.dtype));
+  out->set_dtype(manifest.fp8 ? v1::DATA_TYPE_FLOAT8_E4M3FN : EncodeDType(manifest.dtype));
   out->set_drafter(manifest.drafter);
+  if (manifest.fused()) {
+    out->mutable_fused()->set_width(static_cast<uint32_t>(manifest.fused_width));
+    out->mutable_fused()->set_fc_digest(manifest.fc_digest);
+  }
 }
 
 absl::StatusOr<Manifest> DecodeManifest(const v1::Manifest& manifest) {
@@ -125,10 +132,22 @@ absl::StatusOr<Manifest> DecodeManifest(const v1::Manifest& manifest) {
   AERIE_ASSIGN_OR_RETURN(out.hidden_size, DecodeSize(manifest.hidden_size(), "hidden_size"));
   AERIE_ASSIGN_OR_RETURN(out.vocab_size, DecodeSize(manifest.vocab_size(), "vocab_size"));
   AERIE_ASSIGN_OR_RETURN(out.wiring, DecodeWiring(manifest.captures(), out.num_layers));
-  const absl::StatusOr<DType> dtype = DecodeDType(manifest.dtype(), "manifest.dtype");
-  if (!dtype.ok()) return ManifestInvalid(dtype.status().message());
-  out.dtype = *dtype;
+  out.fp8 = manifest.dtype() == v1::DATA_TYPE_FLOAT8_E4M3FN;
+  if (!out.fp8) {
+    const absl::StatusOr<DType> dtype = DecodeDType(manifest.dtype(), "manifest.dtype");
+    if (!dtype.ok()) return ManifestInvalid(dtype.status().message());
+    out.dtype = *dtype;
+  }
   out.drafter = manifest.drafter();
+  if (manifest.has_fused()) {
+    AERIE_ASSIGN_OR_RETURN(out.fused_width, DecodeSize(manifest.fused().width(), "fused.width"));
+    out.fc_digest = manifest.fused().fc_digest();
+    if (out.fc_digest.empty() || out.fc_digest.size() > kMaxDigestBytes) {
+      return ManifestInvalid(absl::StrCat("manifest.fused.fc_digest has ", out.fc_digest.size(),
+                                          " bytes; expected 1..", kMaxDigestBytes,
+                                          "; send the digest of the fc that the worker applies"));
+    }
+  }
   return out;
 }
 
@@ -137,17 +156,46 @@ void EncodeHiddenStates(const HiddenRows& rows, v1::HiddenStates* out) {
   out->set_data(rows.bytes().data(), rows.bytes().size());
 }
 
-absl::StatusOr<HiddenRows> DecodeHiddenStates(const v1::HiddenStates& states, int64_t rows,
-                                              int64_t width) {
-  if (rows == 0 && states.data().empty()) return HiddenRows();
+void EncodeHiddenStates(const HiddenRows& rows, const Manifest& manifest, v1::HiddenStates* out) {
+  if (manifest.fp8) {
+    out->set_dtype(v1::DATA_TYPE_FLOAT8_E4M3FN);
+    out->set_data(EncodeFp8(rows));
+  } else {
+    EncodeHiddenStates(rows, out);
+  }
+  out->set_fused(manifest.fused());
+}
+
+absl::StatusOr<DecodedStates> DecodeHiddenStates(const v1::HiddenStates& states, int64_t rows,
+                                                 int64_t width) {
+  DecodedStates out;
+  if (rows == 0 && states.data().empty()) return out;
+  out.fused = states.fused();
+  if (states.dtype() == v1::DATA_TYPE_FLOAT8_E4M3FN) {
+    out.fp8 = true;
+    AERIE_ASSIGN_OR_RETURN(std::string unpacked, DecodeFp8(states.data(), rows, width));
+    const auto owner = std::make_shared<const std::string>(std::move(unpacked));
+    AERIE_ASSIGN_OR_RETURN(out.rows, HiddenRows::Create(DType::kBF16, rows, width, *owner));
+    out.owner = owner;
+    return out;
+  }
   AERIE_ASSIGN_OR_RETURN(const DType dtype, DecodeDType(states.dtype(), "hidden_states.dtype"));
-  return HiddenRows::Create(dtype, rows, width, states.data());
+  AERIE_ASSIGN_OR_RETURN(out.rows, HiddenRows::Create(dtype, rows, width, states.data()));
+  return out;
 }
 
 absl::Status CheckFinite(const HiddenRows& rows, int64_t base_length, const Wiring& wiring,
                          int64_t hidden_size) {
   const std::optional<HiddenRows::Location> bad = rows.FindNonFinite();
   if (!bad) return absl::OkStatus();
+  if (hidden_size == 0) {
+    return WithReason(
+        absl::InvalidArgumentError(absl::StrCat(
+            "hidden_states row ", bad->row, " (row ", base_length + bad->row,
+            " of the sequence) holds a NaN or infinite value behind fc, element ", bad->column,
+            "; expected finite values; check the captures, and fc's product for overflow")),
+        kReasonNonFinite);
+  }
   const Capture& capture = wiring.captures().at(static_cast<size_t>(bad->column / hidden_size));
   return WithReason(
       absl::InvalidArgumentError(absl::StrCat(

@@ -2,11 +2,12 @@
 // it.
 //
 // Encode* cannot fail. Decode* read bytes from outside and fail with INVALID_ARGUMENT and a reason;
-// none of them copies hidden states: a decoded HiddenRows points into the message, which must
-// outlive it.
+// none of them copies hidden states, but for fp8 rows, which are unpacked: a decoded HiddenRows
+// points into the message, which must outlive it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,13 +45,21 @@ absl::StatusOr<Manifest> DecodeManifest(const v1::Manifest& manifest);
 
 // Copies the bytes into the message, once.
 void EncodeHiddenStates(const HiddenRows& rows, v1::HiddenStates* out);
+// As the manifest says that rows of its session travel.
+void EncodeHiddenStates(const HiddenRows& rows, const Manifest& manifest, v1::HiddenStates* out);
+
+struct DecodedStates {
+  HiddenRows rows;
+  bool fp8 = false, fused = false;    // how they came
+  std::shared_ptr<const void> owner;  // of fp8 rows, which are unpacked into it; else null
+};
 // Exactly `rows` rows of `width` elements, else reason BYTE_COUNT; without rows the dtype may be
 // unset.
-absl::StatusOr<HiddenRows> DecodeHiddenStates(const v1::HiddenStates& states, int64_t rows,
-                                              int64_t width);
+absl::StatusOr<DecodedStates> DecodeHiddenStates(const v1::HiddenStates& states, int64_t rows,
+                                                 int64_t width);
 // INVALID_ARGUMENT, reason NON_FINITE, that names row and capture of the first NaN or infinite
 // element. Row 0 of `rows` is row `base_length` of the session. The rows must be of `wiring`,
-// `hidden_size` wide each.
+// `hidden_size` wide each; of fused rows `hidden_size` is 0.
 absl::Status CheckFinite(const HiddenRows& rows, int64_t base_length, const Wiring& wiring,
                          int64_t hidden_size);
 

@@ -29,6 +29,20 @@ absl::Status CheckRows(const DraftCall& call, const Session& session,
                                      "; send the prompt in several calls, all but "
                                      "the last with k = 0"));
   }
+  if (call.fp8 != session.fp8()) {
+    return InvalidError(
+        kReasonDType,
+        absl::StrCat("hidden states came ", call.fp8 ? "as" : "not as",
+                     " float8_e4m3fn; expected the dtype that the manifest declared; convert them, "
+                     "or open a session with that dtype"));
+  }
+  if (call.fused != session.fused()) {
+    return InvalidError(
+        kReasonRequestInvalid,
+        absl::StrCat("hidden_states.fused is ", call.fused ? "true" : "false", "; expected ",
+                     session.fused() ? "true" : "false",
+                     ", as the manifest declared; send such rows, or open another session"));
+  }
   if (call.rows.dtype() != session.dtype()) {
     return InvalidError(
         kReasonDType,

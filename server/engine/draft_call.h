@@ -72,7 +72,8 @@ struct DraftCall {
   uint64_t seq = 0;                              // 0: not numbered
   int64_t base_length = 0;
   std::vector<int32_t> tokens;
-  HiddenRows rows;  // [tokens.size(), width]
+  HiddenRows rows;                  // [tokens.size(), width]
+  bool fp8 = false, fused = false;  // how they came, if any did
   std::shared_ptr<const void>
       rows_owner;  // keeps the bytes of `rows` alive; let go once they are read
   int32_t k = 0;

@@ -26,6 +26,8 @@ absl::StatusOr<Session::Setup> DraftCore::SetUpSession(const Manifest& manifest,
   return Session::Setup{.id = "",
                         .dtype = manifest.dtype,
                         .row_width = manifest.row_width(),
+                        .fp8 = manifest.fp8,
+                        .fused = manifest.fused(),
                         .target_id = manifest.target_id,
                         .options = std::move(in_force),
                         .visible = visible};

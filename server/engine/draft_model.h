@@ -37,9 +37,11 @@ struct DrafterSpec {
   int32_t hidden_size = 0;       // of the drafter
   int64_t weight_bytes = 0;      // in the compute dtype
   std::vector<Setting> settings;
+  std::string fc_digest;  // see DrafterInfo in the contract; empty: fused rows are not taken
 
   ManifestRequirement requirement() const {
-    return {name, target_num_layers, target_hidden_size, vocab_size, wiring};
+    return {name,   target_num_layers, target_hidden_size, vocab_size,
+            wiring, hidden_size,       fc_digest};
   }
 };
 
@@ -90,6 +92,8 @@ struct StepSequence {
   absl::Span<const int32_t> tokens;
   // Extend rows: [tokens.size(), captures x target hidden]. Draft rows: empty.
   HiddenRows aux;
+  // `aux` is what fc made of them, [tokens.size(), hidden_size]. Only with an fc_digest.
+  bool fused = false;
   // Draft rows: of each the number of its parent's draft row in this slot, counted from 0 in order
   // of arrival; -1: the root, whose output is that of the last extend row. A parent came with an
   // earlier pass and its output was wanted. Extend rows: empty.

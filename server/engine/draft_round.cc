@@ -105,6 +105,7 @@ StepSequence DraftRound::NextPart(int64_t extend_rows) {
     part.tokens = absl::MakeConstSpan(call_.tokens)
                       .subspan(static_cast<size_t>(extended_), static_cast<size_t>(extend_rows));
     part.aux = call_.rows.Slice(extended_, extend_rows);
+    part.fused = call_.fused;
     const bool last = extend_rows == extend_rows_left();
     part.outputs = last && growth_ != nullptr ? Outputs::kLast : Outputs::kNone;
   } else {

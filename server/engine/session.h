@@ -38,6 +38,7 @@ class Session {
     std::string id;  // empty: of a stateless call
     DType dtype = DType::kF32;
     int64_t row_width = 0;
+    bool fp8 = false, fused = false;  // as Manifest says
     std::string target_id = {};
     SessionOptions options;  // in force
     VisibleRows visible;     // its start is options.start
@@ -48,6 +49,8 @@ class Session {
   const std::string& id() const { return setup_.id; }
   DType dtype() const { return setup_.dtype; }
   int64_t row_width() const { return setup_.row_width; }
+  bool fp8() const { return setup_.fp8; }
+  bool fused() const { return setup_.fused; }
   int32_t max_k() const { return setup_.options.max_k; }
   const SessionOptions& options() const { return setup_.options; }
   const VisibleRows& visible() const { return setup_.visible; }

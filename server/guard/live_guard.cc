@@ -31,13 +31,13 @@ void Announce(const WiringReport& report, WiringState before) {
 
 class LiveGuard::SessionRows final : public RowWatch {
  public:
-  SessionRows(LiveGuard& owner, std::unique_ptr<SessionWatch> watch)
-      : owner_(owner), watch_(std::move(watch)) {}
+  SessionRows(LiveGuard& owner, std::unique_ptr<SessionWatch> watch, bool fused)
+      : owner_(owner), watch_(std::move(watch)), fused_(fused) {}
 
   void OnRows(int64_t base_length, absl::Span<const int32_t> tokens, const HiddenRows& rows,
               absl::Time now) override {
     watch_->OnRows(base_length, tokens, rows, now);
-    owner_.NoteSizes(base_length, rows);
+    if (!fused_) owner_.NoteSizes(base_length, rows);
   }
 
   void OnJudgement(const Judgement& judgement, absl::Time now) override {
@@ -47,6 +47,7 @@ class LiveGuard::SessionRows final : public RowWatch {
  private:
   LiveGuard& owner_;
   const std::unique_ptr<SessionWatch> watch_;
+  const bool fused_;
 };
 
 LiveGuard::LiveGuard(LiveGuardOptions options)
@@ -60,8 +61,9 @@ LiveGuard::LiveGuard(LiveGuardOptions options)
               .observer = options.observer}) {}
 
 std::unique_ptr<RowWatch> LiveGuard::Watch(const WatchedRows& rows, absl::Time now) {
-  return std::make_unique<SessionRows>(*this,
-                                       guard_.Watch(rows.client, rows.manifest.target_id, now));
+  const bool fused = rows.manifest.fused();
+  return std::make_unique<SessionRows>(
+      *this, guard_.Watch(rows.client, rows.manifest.target_id, now, fused), fused);
 }
 
 std::optional<Trial> LiveGuard::TakeTrial() {

@@ -21,8 +21,9 @@ constexpr size_t kMaxReplays = 4;
 
 }  // namespace
 
-SessionWatch::SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id, absl::Time now)
-    : guard_(guard), source_(source), id_(id), now_(now) {}
+SessionWatch::SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id, absl::Time now,
+                           bool fused)
+    : guard_(guard), source_(source), id_(id), fused_(fused), now_(now) {}
 
 SessionWatch::~SessionWatch() {
   StopLooking();
@@ -37,6 +38,7 @@ void SessionWatch::OnRows(int64_t base_length, absl::Span<const int32_t> tokens,
   now_ = now;
   source_.CountCall(rows.rows());
   last_call_ = source_.calls();
+  if (fused_) return;
   if (base_length != next_row_) last_tokens_.clear();
   const std::optional<GuardProfile>& profile = guard_.options_.profile;
   if (profile.has_value() &&

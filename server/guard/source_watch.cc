@@ -39,9 +39,11 @@ DraftingExpectation ExpectationOf(const GuardProfile* profile) {
 SourceWatch::SourceWatch(Setup setup) : setup_(std::move(setup)), replay_(setup_.captures) {
   report_.client = setup_.client;
   report_.target = setup_.target;
-  report_.verdict = setup_.profile == nullptr
-                        ? "no profile of the target's rows; measure one with aerie-verify"
-                        : "too few rows so far";
+  report_.verdict =
+      setup_.fused ? "unknown: fused rows; captures cannot be told behind fc, send them "
+                     "unfused to have them looked at"
+      : setup_.profile == nullptr ? "no profile of the target's rows; measure one with aerie-verify"
+                                  : "too few rows so far";
   drafting_.emplace(ExpectationOf(setup_.profile));
 }
 

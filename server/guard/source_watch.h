@@ -32,11 +32,13 @@ class SourceWatch {
     int32_t captures = 0;                   // of the wiring
     GuardThresholds thresholds;
     bool replay = false;  // whether anybody answers replays
+    bool fused = false;   // no vote will ever come
   };
   explicit SourceWatch(Setup setup);
 
   const std::string& client() const { return setup_.client; }
   const std::string& target() const { return setup_.target; }
+  bool fused() const { return setup_.fused; }
 
   void CountCall(int64_t rows);
   int64_t calls() const { return report_.rounds; }

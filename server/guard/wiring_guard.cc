@@ -21,10 +21,11 @@ WiringGuard::WiringGuard(GuardOptions options) : options_(std::move(options)) {
 WiringGuard::~WiringGuard() = default;
 
 std::unique_ptr<SessionWatch> WiringGuard::Watch(const std::string& client,
-                                                 const std::string& target, absl::Time now) {
+                                                 const std::string& target, absl::Time now,
+                                                 bool fused) {
   Forget(now);
   DropForgotten();
-  SourceKey key(client, target);
+  SourceKey key(client, fused ? target + " (fused)" : target);
   if (sources_.size() >= kMaxSources && sources_.count(key) == 0) key = {"(others)", ""};
   std::unique_ptr<SourceWatch>& source = sources_[key];
   if (source == nullptr) {
@@ -34,7 +35,8 @@ std::unique_ptr<SessionWatch> WiringGuard::Watch(const std::string& client,
                            .profile = options_.profile.has_value() ? &*options_.profile : nullptr,
                            .captures = options_.captures,
                            .thresholds = options_.thresholds,
-                           .replay = options_.replay});
+                           .replay = options_.replay,
+                           .fused = fused});
   }
   {
     const MutexLock lock(&mutex_);
@@ -45,7 +47,7 @@ std::unique_ptr<SessionWatch> WiringGuard::Watch(const std::string& client,
       TellSummary();
     }
   }
-  return std::unique_ptr<SessionWatch>(new SessionWatch(*this, *source, ++next_id_, now));
+  return std::unique_ptr<SessionWatch>(new SessionWatch(*this, *source, ++next_id_, now, fused));
 }
 
 void WiringGuard::EndSession(const SourceWatch& source, absl::Time last_call) {
@@ -53,6 +55,8 @@ void WiringGuard::EndSession(const SourceWatch& source, absl::Time last_call) {
   Published& published = published_.at({source.client(), source.target()});
   --published.sessions;
   published.idle_since = last_call;
+  // No vote will ever bring its counts up to date.
+  if (source.fused()) published.report = source.Report();
 }
 
 void WiringGuard::Forget(absl::Time now) {

@@ -72,7 +72,7 @@ class SessionWatch {
 
  private:
   friend class WiringGuard;
-  SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id, absl::Time now);
+  SessionWatch(WiringGuard& guard, SourceWatch& source, int64_t id, absl::Time now, bool fused);
 
   // Whether rows are to be sampled. Sessions that are idle lose their place to others.
   bool LookedAt();
@@ -85,6 +85,7 @@ class SessionWatch {
   WiringGuard& guard_;
   SourceWatch& source_;
   const int64_t id_;
+  const bool fused_;                        // the rows are not looked at, only counted
   std::unique_ptr<RowSketch> sketch_;       // while it is looked at
   int32_t votes_ = 0;                       // since then
   int64_t last_call_ = 0;                   // of the source, by its count
@@ -101,9 +102,10 @@ class WiringGuard {
   ~WiringGuard();
 
   // `target` is the manifest's target_id. Past a few hundred sources, further ones are watched
-  // together, as client "(others)".
+  // together, as client "(others)". Fused rows are a source of their own, of which nothing is ever
+  // known: no capture can be told behind fc.
   std::unique_ptr<SessionWatch> Watch(const std::string& client, const std::string& target,
-                                      absl::Time now);
+                                      absl::Time now, bool fused = false);
 
   // A window of rows to replay, if one is wanted.
   std::optional<ReplayRequest> TakeReplay();

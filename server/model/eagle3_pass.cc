@@ -46,7 +46,8 @@ void Eagle3Model::CheckBatch(absl::Span<const StepSequence> batch, int32_t top_k
       AERIE_CHECK(page >= kNoPage && page < kv_.store().num_pages) << "page " << page;
     }
     if (part.IsExtend()) {
-      AERIE_CHECK(part.aux.width() == aux_width() &&
+      AERIE_CHECK(!part.fused || !spec_.fc_digest.empty());
+      AERIE_CHECK(part.aux.width() == (part.fused ? spec_.hidden_size : aux_width()) &&
                   part.aux.rows() == static_cast<int64_t>(part.tokens.size()) &&
                   part.parents.empty())
           << part.aux.rows() << " rows of " << part.aux.width();

@@ -70,9 +70,10 @@ std::string PackedNet::name() const {
   return absl::StrCat("own kernels, ", CpuLevelName(BestCpuLevel()));
 }
 
-void PackedNet::Fuse(int64_t rows, const ProductRunner& products) {
-  float* const aux = aux_.Get(0);
-  const int64_t width = fc_.inputs();
+void PackedNet::Fuse(int64_t first, int64_t end, const ProductRunner& products) {
+  if (first == end) return;
+  const int64_t width = fc_.inputs(), rows = end - first;
+  float* const aux = aux_.Get(0) + first * width;
   if (fc_input_norm_.exists()) fc_input_norm_.Run(aux, width, rows, aux, width);
   float* capture = aux;
   for (const PackedNorm& norm : fc_norms_) {
@@ -80,22 +81,36 @@ void PackedNet::Fuse(int64_t rows, const ProductRunner& products) {
     capture += norm.width();
   }
   input_.Set(aux, rows, width, width, fc_.element());
-  products.Run(
-      {{.matrix = &fc_, .input = &input_, .out = hidden_states_.Get(0), .out_stride = hidden_}});
+  products.Run({{.matrix = &fc_,
+                 .input = &input_,
+                 .out = hidden_states_.Get(0) + first * hidden_,
+                 .out_stride = hidden_}});
 }
 
-// h of all rows: extend rows come first in a pass.
+// h of all rows: extend rows come first in a pass. Those that came fused are h already; all that
+// stand next to each other and did not go through fc together.
 void PackedNet::GatherHidden(const NetInput& input, const ProductRunner& products) {
   float* const hidden = hidden_states_.Get(input.rows.count() * hidden_);
   int64_t extend_rows = 0;
   for (const StepSequence& part : input.batch) extend_rows += part.aux.rows();
-  const int64_t width = fc_.empty() ? hidden_ : fc_.inputs();
-  float* const aux = fc_.empty() ? hidden : aux_.Get(extend_rows * width);
+  const int64_t width = fc_.empty() ? 0 : fc_.inputs();
+  float* const aux = aux_.Get(extend_rows * width);
+  int64_t run = 0, run_end = 0;  // rows whose captures are in aux and not yet through fc
   for (const NetSequence& sequence : input.rows.sequences()) {
     const StepSequence& part = input.batch[sequence.part];
     if (part.IsExtend()) {
-      part.aux.CopyToFloat(
-          {aux + sequence.first * width, static_cast<size_t>(part.aux.rows() * width)});
+      const int64_t rows = part.aux.rows();
+      if (part.fused || fc_.empty()) {
+        part.aux.CopyToFloat(
+            {hidden + sequence.first * hidden_, static_cast<size_t>(rows * hidden_)});
+        continue;
+      }
+      if (run_end != sequence.first) {
+        Fuse(run, run_end, products);
+        run = sequence.first;
+      }
+      part.aux.CopyToFloat({aux + sequence.first * width, static_cast<size_t>(rows * width)});
+      run_end = sequence.first + rows;
       continue;
     }
     float* to = hidden + sequence.first * hidden_;
@@ -104,7 +119,7 @@ void PackedNet::GatherHidden(const NetInput& input, const ProductRunner& product
       to += hidden_;
     }
   }
-  if (extend_rows > 0 && !fc_.empty()) Fuse(extend_rows, products);
+  Fuse(run, run_end, products);
 }
 
 // Of rows [first, end): angles, the first layer's input and its residual.

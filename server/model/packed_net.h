@@ -45,8 +45,8 @@ class PackedNet final : public HeadNet {
   PackedNet(WeightLoader& loader, const Checkpoint& checkpoint, WeightElement element);
 
   void GatherHidden(const NetInput& input, const ProductRunner& products);
-  // aux_ [rows, fc's inputs] -> hidden_states_, the first `rows` of them.
-  void Fuse(int64_t rows, const ProductRunner& products);
+  // Rows [first, end) of aux_ [rows, fc's inputs] -> those of hidden_states_.
+  void Fuse(int64_t first, int64_t end, const ProductRunner& products);
   void PrepareRows(const PassRows& rows, int64_t first, int64_t end);
   // Leaves z of the wanted rows at z_at_.
   void RunLayers(const NetInput& input, const ProductRunner& products, KvPages& kv);

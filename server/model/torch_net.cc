@@ -20,19 +20,27 @@ int64_t TorchNet::state_bytes() const {
 }
 
 at::Tensor TorchNet::HiddenOf(const NetInput& input) const {
-  int64_t extend_rows = 0, aux_width = 0;
-  for (const StepSequence& part : input.batch) {
-    extend_rows += part.aux.rows();
-    if (part.IsExtend()) aux_width = part.aux.width();
-  }
   std::vector<at::Tensor> parts;
-  if (extend_rows > 0) {
-    at::Tensor aux = at::empty({extend_rows, aux_width}, at::TensorOptions(net_.dtype()));
-    for (const NetSequence& sequence : input.rows.sequences()) {
-      const HiddenRows& own = input.batch[sequence.part].aux;
-      if (!own.empty()) CopyRows(own, aux.narrow(0, sequence.first, own.rows()));
+  int64_t extend_rows = 0;
+  // Neighbours that came alike go through fc together, or past it.
+  const std::vector<NetSequence>& sequences = input.rows.sequences();
+  for (size_t i = 0; i < sequences.size();) {
+    const StepSequence& first = input.batch[sequences[i].part];
+    if (!first.IsExtend()) break;
+    size_t end = i;
+    int64_t rows = 0;
+    for (; end < sequences.size(); ++end) {
+      const StepSequence& part = input.batch[sequences[end].part];
+      if (!part.IsExtend() || part.fused != first.fused) break;
+      rows += part.aux.rows();
     }
-    parts.push_back(net_.Fuse(aux));
+    at::Tensor aux = at::empty({rows, first.aux.width()}, at::TensorOptions(net_.dtype()));
+    for (; i < end; ++i) {
+      const HiddenRows& own = input.batch[sequences[i].part].aux;
+      CopyRows(own, aux.narrow(0, sequences[i].first - extend_rows, own.rows()));
+    }
+    parts.push_back(first.fused ? aux : net_.Fuse(aux));
+    extend_rows += rows;
   }
   if (extend_rows < input.rows.count()) {
     at::Tensor states = at::empty({input.rows.count() - extend_rows, hidden_size_},

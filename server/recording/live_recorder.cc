@@ -108,7 +108,10 @@ LiveRecorder::~LiveRecorder() {
 
 std::unique_ptr<RowWatch> LiveRecorder::Watch(const WatchedRows& rows, absl::Time) {
   // A stateless call is no sequence that goes on, and a sample begins at its sequence's start.
-  if (rows.stateless || rows.first_row != 0 || !recording()) return nullptr;
+  // Fused rows are no captures, and those are what a recording is of.
+  if (rows.stateless || rows.first_row != 0 || rows.manifest.fused() || !recording()) {
+    return nullptr;
+  }
   return std::make_unique<SessionRows>(*this, rows.manifest);
 }
 

@@ -55,7 +55,9 @@ struct RowShape {
   int64_t hidden_size = 0;
   int32_t vocab_size = 0;
 
-  int64_t width() const { return hidden_size * wiring.size(); }
+  int32_t fused_width = 0;
+
+  int64_t width(bool fused) const { return fused ? fused_width : hidden_size * wiring.size(); }
 };
 
 absl::StatusOr<absl::Duration> DecodeTimeLimit(const google::protobuf::Duration& time_limit) {
@@ -103,14 +105,14 @@ absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
     AERIE_ASSIGN_OR_RETURN(const absl::Duration limit, DecodeTimeLimit(request.time_limit()));
     call.deadline = std::min(rpc_deadline, arrival + limit);
   }
-  RowShape shape{spec.wiring, spec.target_hidden_size, spec.vocab_size};
+  RowShape shape{spec.wiring, spec.target_hidden_size, spec.vocab_size, spec.hidden_size};
   switch (request.sequence_case()) {
     case v1::DraftRequest::kSessionId:
       call.sequence = request.session_id();
       break;
     case v1::DraftRequest::kManifest: {
       AERIE_ASSIGN_OR_RETURN(Manifest manifest, rpc::DecodeManifest(request.manifest()));
-      shape = {manifest.wiring, manifest.hidden_size, manifest.vocab_size};
+      shape = {manifest.wiring, manifest.hidden_size, manifest.vocab_size, spec.hidden_size};
       call.sequence = std::move(manifest);
       break;
     }
@@ -140,11 +142,16 @@ absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
   }
   AERIE_ASSIGN_OR_RETURN(call.tokens,
                          rpc::DecodeTokens(request.token_ids(), shape.vocab_size, "token_ids"));
+  const v1::HiddenStates& states = request.hidden_states();
   AERIE_ASSIGN_OR_RETURN(
-      call.rows,
-      rpc::DecodeHiddenStates(request.hidden_states(), request.token_ids_size(), shape.width()));
-  AERIE_RETURN_IF_ERROR(
-      rpc::CheckFinite(call.rows, call.base_length, shape.wiring, shape.hidden_size));
+      rpc::DecodedStates decoded,
+      rpc::DecodeHiddenStates(states, request.token_ids_size(), shape.width(states.fused())));
+  call.rows = decoded.rows;
+  call.rows_owner = std::move(decoded.owner);
+  call.fp8 = decoded.fp8;
+  call.fused = decoded.fused;
+  AERIE_RETURN_IF_ERROR(rpc::CheckFinite(call.rows, call.base_length, shape.wiring,
+                                         call.fused ? 0 : shape.hidden_size));
   return call;
 }
 

@@ -94,7 +94,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
     call->Reject(draft.status(), **drafter);
     return call;
   }
-  // No rows_owner: gRPC keeps the request until the reply is given.
+  // Rows that are not unpacked need no rows_owner: gRPC keeps the request until the reply is given.
   draft->cancel = call->cancel();
   draft->copy_in = absl::Now() - call->arrival();
   (*drafter)->engine->Draft(

@@ -63,7 +63,8 @@ void DraftStream::HandleDraft(const RequestPtr& request) {
   absl::StatusOr<DraftCall> call = DecodeDraftRequest(
       request->message.draft(), (*drafter)->engine->spec(), request->arrival, deadline_);
   if (!call.ok()) return Reject(request, call.status(), **drafter);
-  call->rows_owner = request;
+  // Unpacked rows own themselves; others point into the request.
+  if (call->rows_owner == nullptr) call->rows_owner = request;
   call->cancel = request->cancel;
   call->copy_in = absl::Now() - request->arrival;
   (*drafter)->engine->Draft(

@@ -28,6 +28,7 @@ v1::GetServerInfoResponse BuildServerInfo(const BuildInfo& build,
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     info.add_dtypes(rpc::EncodeDType(dtype));
   }
+  info.add_dtypes(v1::DATA_TYPE_FLOAT8_E4M3FN);
   info.add_transports(v1::TRANSPORT_INLINE);
   for (const Setting& setting : settings) rpc::EncodeSetting(setting, info.add_settings());
   info.mutable_wiring_guard()->set_mode(rpc::EncodeGuardMode(guard));
@@ -45,6 +46,7 @@ v1::DrafterInfo DescribeDrafter(const DrafterSpec& spec) {
   drafter.set_draft_vocab_size(static_cast<uint32_t>(spec.draft_vocab_size));
   drafter.set_hidden_size(static_cast<uint32_t>(spec.hidden_size));
   drafter.set_weight_bytes(static_cast<uint64_t>(spec.weight_bytes));
+  drafter.set_fc_digest(spec.fc_digest);
   for (const Setting& setting : spec.settings) {
     rpc::EncodeSetting(setting, drafter.add_settings());
   }

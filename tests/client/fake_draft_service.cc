@@ -201,8 +201,9 @@ absl::Status FakeDraftService::CommitRows(const v1::DraftRequest& request, FakeS
     return absl::OkStatus();
   }
   const int32_t width = 2 * kHiddenSize;
-  AERIE_ASSIGN_OR_RETURN(const HiddenRows states,
+  AERIE_ASSIGN_OR_RETURN(const rpc::DecodedStates decoded,
                          rpc::DecodeHiddenStates(request.hidden_states(), rows, width));
+  const HiddenRows& states = decoded.rows;
   const size_t row_bytes = width * DTypeSize(states.dtype());
   session->tokens.resize(base);
   session->bytes.resize(base * row_bytes);

@@ -63,6 +63,36 @@ TEST(ManifestTest, AnUnnamedDrafterIsTheOnlyOneAndAWrongNameIsRefused) {
   EXPECT_TRUE(CheckFits(manifest, Requirement()).ok());
 }
 
+TEST(ManifestTest, FusedRowsFitTheFcThatTheyWereMadeWith) {
+  ManifestRequirement requirement = Requirement();
+  requirement.fused_width = 7168;
+  requirement.fc_digest = "abcd";
+  Manifest manifest = Fitting();
+  manifest.fused_width = 7168;
+  manifest.fc_digest = "abcd";
+  EXPECT_TRUE(CheckFits(manifest, requirement).ok());
+  EXPECT_EQ(manifest.row_width(), 7168);
+
+  manifest.fused_width = 4096;
+  manifest.fc_digest = "ef01";
+  EXPECT_THAT(DetailOf(CheckFits(manifest, requirement)).mismatches,
+              ElementsAre(FieldMismatch{"fused.width", "7168", "4096"},
+                          FieldMismatch{"fused.fc_digest", "abcd", "ef01"}));
+  // A head with norms in front of its fc.
+  requirement.fc_digest.clear();
+  EXPECT_THAT(std::string(CheckFits(manifest, requirement).message()),
+              HasSubstr("fused.fc_digest is ef01, expected no fused rows"));
+}
+
+TEST(ManifestTest, CountsTheBytesOfARowAsTheyTravel) {
+  Manifest manifest = Fitting();
+  EXPECT_EQ(manifest.wire_row_bytes(), 2 * 21504);
+  manifest.fp8 = true;
+  EXPECT_EQ(manifest.wire_row_bytes(), 4 + 21504);
+  manifest.fused_width = 7168;
+  EXPECT_EQ(manifest.wire_row_bytes(), 4 + 7168);
+}
+
 TEST(ErrorDetailTest, SurvivesTheStatusItTravelsIn) {
   ErrorDetail detail;
   detail.reason = kReasonBaseLengthAhead;

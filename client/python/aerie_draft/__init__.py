@@ -6,7 +6,14 @@ server comes and goes; `aerie_draft.transformers` (an extra) runs a Hugging Face
 
 from aerie_draft.availability import Availability
 from aerie_draft.client import DraftClient
-from aerie_draft.dtypes import DType, bf16_to_float, encode_rows, float_to_bf16
+from aerie_draft.dtypes import (
+    DType,
+    bf16_to_float,
+    encode_rows,
+    float_to_bf16,
+    float_to_fp8_rows,
+    fp8_rows_to_float,
+)
 from aerie_draft.errors import (
     AerieError,
     DeadlineExceeded,
@@ -20,6 +27,7 @@ from aerie_draft.errors import (
     SessionUnknown,
     Unavailable,
 )
+from aerie_draft.fused import FusedFc
 from aerie_draft.options import (
     Fork,
     KChoice,
@@ -36,6 +44,7 @@ from aerie_draft.values import (
     AcceptanceRecord,
     DrafterInfo,
     DraftTiming,
+    FusedFeatures,
     Limits,
     Manifest,
     Proposal,
@@ -68,6 +77,8 @@ __all__ = [
     "FINAL_NORM",
     "FieldMismatch",
     "Fork",
+    "FusedFc",
+    "FusedFeatures",
     "InvalidRequest",
     "KChoice",
     "LayerIdConvention",
@@ -97,4 +108,6 @@ __all__ = [
     "captures_at",
     "encode_rows",
     "float_to_bf16",
+    "float_to_fp8_rows",
+    "fp8_rows_to_float",
 ]

@@ -16,6 +16,7 @@ import numpy as np
 
 from aerie_draft import codec
 from aerie_draft._proto import draft_pb2
+from aerie_draft.dtypes import DType
 from aerie_draft.errors import ProtocolMismatch
 from aerie_draft.options import Fork, SessionOptions
 from aerie_draft.security import Security, open_channel
@@ -192,7 +193,7 @@ class DraftClient:
         """Drafts for a whole sequence in one call; the server keeps nothing."""
         started = time.perf_counter()
         data = rows_as_bytes(rows, manifest, len(token_ids))
-        request = codec.draft_message(0, token_ids, data, manifest.dtype, k, None)
+        request = codec.draft_message(0, token_ids, data, manifest, k, None)
         request.manifest.CopyFrom(codec.manifest_message(manifest))
         timeout = self.timeout if timeout is None else timeout
         codec.set_time_limit(request, timeout)
@@ -207,11 +208,13 @@ class DraftClient:
         # Asked once, not for each session, until the server is lost: another may come back.
         with self._info_lock:
             info = self._info
-        limits = (info or self.server_info(deadline.left())).limits
+        info = info or self.server_info(deadline.left())
+        _check_travel(manifest, info)
+        limits = info.limits
         message_bytes = min(
             self._max_message_bytes, limits.max_message_bytes or self._max_message_bytes
         )
-        row_bytes = manifest.row_width * manifest.dtype.size + _TOKEN_BYTES
+        row_bytes = manifest.row_bytes + _TOKEN_BYTES
         rows = (message_bytes - _MESSAGE_OVERHEAD) // row_bytes
         if rows < 1:
             raise ValueError(
@@ -219,6 +222,22 @@ class DraftClient:
                 "for at least one row; raise the message limit of the client or the server"
             )
         return min(rows, limits.max_rows_per_call or rows)
+
+
+def _check_travel(manifest: Manifest, info: ServerInfo) -> None:
+    """A server from before fused rows does not look at the field at all."""
+    if manifest.fused and not any(drafter.fc_digest for drafter in info.drafters):
+        raise ProtocolMismatch(
+            grpc.StatusCode.FAILED_PRECONDITION,
+            "the manifest asks for fused rows, which no drafter of the server takes; expected one "
+            "with an fc_digest; send captures, or update the server",
+        )
+    if manifest.dtype is DType.FLOAT8_E4M3FN and manifest.dtype not in info.dtypes:
+        raise ProtocolMismatch(
+            grpc.StatusCode.FAILED_PRECONDITION,
+            "the manifest asks for FLOAT8_E4M3FN rows, which the server does not list; expected one "
+            f"of {', '.join(d.name for d in info.dtypes)}; choose one, or update the server",
+        )
 
 
 def _kind(options: SessionOptions) -> tuple:

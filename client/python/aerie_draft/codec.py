@@ -42,6 +42,9 @@ def manifest_message(manifest: Manifest) -> draft_pb2.Manifest:
         dtype=manifest.dtype.value,
         drafter=manifest.drafter,
     )
+    if manifest.fused is not None:
+        message.fused.width = manifest.fused.width
+        message.fused.fc_digest = manifest.fused.fc_digest
     for capture in manifest.captures:
         message.captures.add(kind=capture.kind.value, boundary=capture.boundary)
     return message
@@ -105,15 +108,16 @@ def draft_message(
     base_length: int,
     tokens,
     rows: bytes,
-    dtype: DType,
+    manifest: Manifest,
     k: int,
     accepted: int | None,
     verify_cost: VerifyCost | None = None,
 ) -> draft_pb2.DraftRequest:
     """A request without its sequence and number, which the session adds."""
     message = draft_pb2.DraftRequest(base_length=base_length, token_ids=tokens, k=k)
-    message.hidden_states.dtype = dtype.value
+    message.hidden_states.dtype = manifest.dtype.value
     message.hidden_states.data = rows
+    message.hidden_states.fused = manifest.fused is not None
     if accepted is not None:
         message.accepted = accepted
     if verify_cost is not None:
@@ -251,6 +255,7 @@ def _drafter_value(message: draft_pb2.DrafterInfo) -> DrafterInfo:
         hidden_size=message.hidden_size,
         weight_bytes=message.weight_bytes,
         settings=_settings(message.settings),
+        fc_digest=message.fc_digest,
     )
 
 

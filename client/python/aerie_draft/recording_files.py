@@ -10,7 +10,7 @@ import json
 import math
 import mmap
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -64,8 +64,10 @@ def _fault(path: pathlib.Path, seen: str, expected: str) -> ValueError:
     )
 
 
-def read_tensors(path: pathlib.Path) -> dict[str, tuple[str, np.ndarray]]:
-    """`name -> (type name, array)` of a file; the arrays are read-only views into its mapping.
+def read_tensors(
+    path: pathlib.Path, names: Collection[str] | None = None
+) -> dict[str, tuple[str, np.ndarray]]:
+    """`name -> (type name, array)` of a file, or of those of its tensors in `names`; the arrays are read-only views into its mapping.
 
     ValueError for a header that is malformed or leaves the file, and for an element type that is
     not in STORAGE.
@@ -88,7 +90,7 @@ def read_tensors(path: pathlib.Path) -> dict[str, tuple[str, np.ndarray]]:
     return {
         name: _tensor(path, name, entry, body)
         for name, entry in header.items()
-        if name != "__metadata__"
+        if name != "__metadata__" and (names is None or name in names)
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from aerie_draft.dtypes import DType
+from aerie_draft.dtypes import DType, PLAIN_DTYPES
 from aerie_draft.recording_files import read_tensors
 from aerie_draft.recording_values import (
     DESCRIPTION,
@@ -22,7 +22,7 @@ from aerie_draft.recording_values import (
     refusal,
 )
 
-_DTYPES = {dtype.name.lower(): dtype for dtype in DType}
+_DTYPES = {dtype.name.lower(): dtype for dtype in PLAIN_DTYPES}
 
 
 class Recording:

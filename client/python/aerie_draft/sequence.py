@@ -96,7 +96,8 @@ class DraftedSequence:
         self._timeout = timeout
         self._session: DraftSession | None = None
         self._key: str | None = None  # of the first session, and of those that replace it
-        self._rows = RowStore(start, manifest.row_width, manifest.dtype.storage)
+        encoded_width = manifest.dtype.encoded_width(manifest.row_width)
+        self._rows = RowStore(start, encoded_width, manifest.dtype.storage)
         self._origin = start  # the first row of the session
         self._held = start  # rows before it are believed to be held by the server, or in the hole
         self._proposed: tuple[int, Proposal] | None = None  # at how many rows, and what
@@ -118,9 +119,10 @@ class DraftedSequence:
     def commit(self, tokens: Sequence[int], rows: np.ndarray) -> None:
         """Adds rows: states of the next positions, and the token after each. Sends nothing."""
         encoded = encode_rows(rows, self._manifest.dtype)
-        if encoded.shape != (len(tokens), self._manifest.row_width):
+        width = self._manifest.dtype.encoded_width(self._manifest.row_width)
+        if encoded.shape != (len(tokens), width):
             raise ValueError(
-                f"hidden states have shape {list(encoded.shape)}; expected "
+                f"hidden states have shape {list(np.shape(rows))}; expected "
                 f"[{len(tokens)}, {self._manifest.row_width}], one row a token; correct the capture"
             )
         self._rows.append(tokens, encoded)

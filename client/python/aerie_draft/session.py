@@ -79,7 +79,7 @@ class DraftSession:
         started = time.perf_counter()
         deadline = Deadline(self._timeout if timeout is None else timeout)
         data = memoryview(rows_as_bytes(rows, self.manifest, len(token_ids)))
-        row_bytes = self.manifest.row_width * self.manifest.dtype.size
+        row_bytes = self.manifest.row_bytes
         count, calls, judged = len(token_ids), 0, None
         first = 0
         while True:
@@ -88,7 +88,7 @@ class DraftSession:
                 base_length + first,
                 token_ids[first:end],
                 bytes(data[first * row_bytes : end * row_bytes]),
-                self.manifest.dtype,
+                self.manifest,
                 k if end == count else 0,
                 accepted if first == 0 else None,
                 verify_cost if end == count else None,
@@ -155,7 +155,7 @@ class Deadline:
 
 def rows_as_bytes(rows: np.ndarray | bytes, manifest: Manifest, count: int) -> bytes:
     data = rows if isinstance(rows, bytes) else encode_rows(rows, manifest.dtype).tobytes()
-    expected = count * manifest.row_width * manifest.dtype.size
+    expected = count * manifest.row_bytes
     if len(data) != expected:
         raise ValueError(
             f"hidden states hold {len(data)} bytes; expected {expected}: {count} rows, "

@@ -13,6 +13,14 @@ from aerie_draft.wiring import Capture
 
 
 @dataclasses.dataclass(frozen=True)
+class FusedFeatures:
+    """What a worker's fc is: of the server's drafter, or the session is refused."""
+
+    width: int  # of a row behind fc
+    fc_digest: str  # as DrafterInfo.fc_digest
+
+
+@dataclasses.dataclass(frozen=True)
 class Manifest:
     """What a worker declares about its target and its captures."""
 
@@ -23,11 +31,18 @@ class Manifest:
     captures: tuple[Capture, ...]  # in concatenation order
     dtype: DType  # of all hidden states of the session
     drafter: str = ""  # empty: the server's only one
+    # Rows have been through the drafter's fc: see aerie_draft.fused. None: they are captures.
+    fused: FusedFeatures | None = None
 
     @property
     def row_width(self) -> int:
-        """Elements of one aux hidden state."""
-        return len(self.captures) * self.hidden_size
+        """Elements of one row: an aux hidden state, or what fc makes of it."""
+        return self.fused.width if self.fused else len(self.captures) * self.hidden_size
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row on the wire."""
+        return self.dtype.row_bytes(self.row_width)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +68,7 @@ class DrafterInfo:
     hidden_size: int
     weight_bytes: int
     settings: tuple[Setting, ...]
+    fc_digest: str = ""  # of the fc that workers may apply themselves; empty: they may not
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent import futures
 
 import grpc
+from aerie_draft import DType
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
 from fake_session import as_tree, Session, judge
 
@@ -43,6 +44,7 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         self.boundaries = [1, 2, 3]
         self.layers, self.hidden, self.vocab = 4, 8, 64
         self.protocol_version = 1
+        self.dtypes, self.fc_digest = [1, 2, 3], ""
         self.sessions: dict[str, Session] = {}
         self.closed: list[Session] = []
         self.requests: list[draft_pb2.DraftRequest] = []
@@ -112,7 +114,7 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
 
     def server_info(self):
         response = draft_pb2.GetServerInfoResponse(
-            protocol_version=self.protocol_version, dtypes=[1, 2, 3], limits=self.limits
+            protocol_version=self.protocol_version, dtypes=self.dtypes, limits=self.limits
         )
         response.limits.session_lease.seconds = 600
         response.build.version = "0.0-fake"
@@ -122,6 +124,7 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
             target_hidden_size=self.hidden,
             vocab_size=self.vocab,
             draft_vocab_size=self.vocab,
+            fc_digest=self.fc_digest,
         )
         for boundary in self.boundaries:
             drafter.captures.add(kind=draft_pb2.CAPTURE_KIND_BOUNDARY, boundary=boundary)
@@ -183,8 +186,13 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
                     )
                 ],
             )
+        fused = request.manifest.HasField("fused")
+        width = len(captured) * request.manifest.hidden_size
         session = Session(
-            len(captured) * request.manifest.hidden_size, request.manifest.dtype, request.start
+            request.manifest.fused.width if fused else width,
+            request.manifest.dtype,
+            request.start,
+            fused=fused,
         )
         if request.HasField("fork"):
             parent = self._session(request.fork.session_id)
@@ -233,9 +241,10 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         session.evicted = False
         if len(new) > self.limits["max_rows_per_call"]:
             raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "TOO_MANY_ROWS")
-        element = 4 if session.dtype == draft_pb2.DATA_TYPE_FLOAT32 else 2
-        row_bytes, data = session.width * element, request.hidden_states.data
-        if len(data) != len(new) * row_bytes or request.hidden_states.dtype != session.dtype:
+        states = request.hidden_states
+        row_bytes, data = DType(session.dtype).row_bytes(session.width), states.data
+        like_session = (states.dtype, states.fused) == (session.dtype, session.fused)
+        if len(data) != len(new) * row_bytes or not like_session:
             raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "BYTE_COUNT")
         session.tokens[base:] = new
         session.rows[base:] = [data[i * row_bytes : (i + 1) * row_bytes] for i in range(len(new))]

@@ -18,6 +18,7 @@ class Session:
     width: int
     dtype: int
     start: int = 0  # the first row; tokens and rows are of it and those behind it
+    fused: bool = False
     evicted: bool = False
     options: draft_pb2.SessionOptions | None = None
     tokens: list[int] = dataclasses.field(default_factory=list)

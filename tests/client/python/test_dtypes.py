@@ -85,3 +85,56 @@ def test_bf16_words_pass_unchanged():
 def test_rows_that_cannot_be_meant_are_refused(rows, dtype, message):
     with pytest.raises(ValueError, match=message):
         aerie_draft.encode_rows(rows, dtype)
+
+
+# float32 -> float8_e4m3fn, of rows whose largest value makes the scale 1: 448 beside it.
+FP8_ANSWERS = {
+    "one": (1.0, 0x38),
+    "minus_two": (-2.0, 0xC0),
+    "the_largest": (448.0, 0x7E),
+    "a_tie_goes_to_the_even_code": (17.0, 0x58),
+    "a_tie_leaves_the_odd_code_upwards": (19.0, 0x5A),
+    "the_smallest_normal": (2.0**-6, 0x08),
+    "the_largest_subnormal": (7 * 2.0**-9, 0x07),
+    "a_subnormal_may_round_up_to_a_normal": (7.5 * 2.0**-9, 0x08),
+    "half_of_the_smallest_goes_to_zero": (2.0**-10, 0x00),
+    "minus_zero_keeps_its_sign": (-0.0, 0x80),
+}
+
+
+@pytest.mark.parametrize("value, code", FP8_ANSWERS.values(), ids=FP8_ANSWERS.keys())
+def test_fp8_rows_know(value, code):
+    (row,) = aerie_draft.float_to_fp8_rows(np.array([[448.0, value]], np.float32))
+    assert row[:4].tobytes() == np.float32(1).tobytes()
+    assert (hex(row[4]), hex(row[5])) == ("0x7e", hex(code))
+
+
+def test_fp8_codes_are_those_of_torch():
+    torch = pytest.importorskip("torch")
+    generator = np.random.default_rng(7)
+    rows = generator.normal(0, 1, (64, 300)) * np.exp(generator.uniform(-12, 12, (64, 1)))
+    encoded = aerie_draft.float_to_fp8_rows(rows)
+    scales = encoded[:, :4].copy().view("<f4")
+    assert np.all(np.log2(scales) % 1 == 0)
+    assert np.all(np.abs(rows / scales).max(axis=1) <= 448)
+    assert np.all(np.abs(rows / scales).max(axis=1) > 224)
+    theirs = torch.from_numpy((rows / scales).astype(np.float32)).to(torch.float8_e4m3fn)
+    assert np.array_equal(encoded[:, 4:], theirs.view(torch.uint8).numpy())
+    assert np.array_equal(aerie_draft.fp8_rows_to_float(encoded), theirs.float().numpy() * scales)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_not_finite_becomes_nan_and_its_neighbour_does_not(bad):
+    rows = aerie_draft.fp8_rows_to_float(aerie_draft.float_to_fp8_rows([[1, bad, 2], [1, 0, 2]]))
+    assert np.all(np.isnan(rows[0]))
+    assert rows[1].tolist() == [1, 0, 2]
+
+
+def test_rows_of_zeros_and_no_rows_are_fp8_rows_too():
+    assert np.all(aerie_draft.fp8_rows_to_float(aerie_draft.float_to_fp8_rows([[0.0, 0.0]])) == 0)
+    assert aerie_draft.float_to_fp8_rows(np.zeros((0, 6))).shape == (0, 10)
+
+
+def test_fp8_rows_pass_unchanged():
+    encoded = aerie_draft.float_to_fp8_rows([[1.0, 2.0]])
+    assert aerie_draft.encode_rows(encoded, DType.FLOAT8_E4M3FN) is encoded

@@ -14,6 +14,7 @@ from aerie_draft import (  # noqa: E402
     bf16_to_float,
     codec,  # noqa: E402
 )
+from aerie_draft.dtypes import PLAIN_DTYPES  # noqa: E402
 from aerie_draft.vllm import worker as worker_module  # noqa: E402
 from aerie_draft.vllm.admission import AdmissionError, Plan  # noqa: E402
 from aerie_draft.vllm.settings import SettingsError  # noqa: E402
@@ -250,7 +251,7 @@ def test_without_settings_the_start_fails():
         Worker(lacking).init_device()
 
 
-@pytest.mark.parametrize("dtype", list(DType))
+@pytest.mark.parametrize("dtype", PLAIN_DTYPES)
 def test_rows_reach_the_wire_in_its_dtype_and_the_drafters_order(dtype):
     manifest = make_manifest(dtype=dtype)
     plan = Plan(manifest, 2, 64, aux_boundaries=(1, 2, 3), sources=(2, None, 0))

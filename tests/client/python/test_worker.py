@@ -29,6 +29,28 @@ def test_drafted_text_is_plain_text(make_worker, plain, wrong, k):
     assert not server.sessions
 
 
+def test_a_worker_with_fc_sends_what_it_makes_of_the_captures(make_worker, model, plain):
+    width = model.config.hidden_size
+    matrix = np.random.default_rng(3).normal(size=(5, 3 * width)).astype(np.float32)
+    fc = aerie_draft.FusedFc("F32", matrix)
+    drafter = Liar(plain, DRAFTERS["always_right"])
+    worker, server = make_worker(
+        drafter, k=4, fused=fc, captures=aerie_draft.captures_at((1, 2, 3))
+    )
+    server.fc_digest = fc.features.fc_digest
+    _, summary = run(worker.generate(PROMPT, 30, NEVER))
+    assert summary.tokens == plain[:30]
+    assert summary.missed_rounds == 0 and summary.accepted > 0
+    (session,) = server.closed
+    text = PROMPT + plain[:30]
+    with torch.inference_mode():
+        states = model(torch.tensor([text]), output_hidden_states=True).hidden_states
+    expected = torch.cat([states[b][0] for b in (1, 2, 3)], dim=-1).numpy() @ matrix.T
+    rows = session.array()
+    assert rows.shape[1] == 5
+    assert np.all(np.abs(rows - expected[: len(rows)]) <= 0.01 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("wrong", DRAFTERS.values(), ids=DRAFTERS.keys())
 def test_text_drafted_with_trees_is_plain_text(make_worker, model, plain, wrong):
     shape = aerie_draft.TreeShape(depth=4, top_k=2, total_tokens=8)

@@ -16,6 +16,7 @@ namespace aerie::rpc {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 Wiring WiringOf(std::vector<Capture> captures, int32_t num_layers) {
@@ -130,7 +131,7 @@ TEST(HiddenStatesCodecTest, SendsRowsAsTheyLieInMemory) {
             "0803"  // bfloat16
             "120c"  // 12 bytes
             "803f00c0003f404000807f47");
-  const HiddenRows back = DecodeHiddenStates(message, 2, 3).value();
+  const HiddenRows back = DecodeHiddenStates(message, 2, 3).value().rows;
   std::vector<float> values(6);
   back.CopyToFloat(absl::MakeSpan(values));
   EXPECT_THAT(values, ElementsAre(1.0f, -2.0f, 0.5f, 3.0f, -0.0f, 65280.0f));
@@ -149,9 +150,9 @@ TEST(HiddenStatesCodecTest, RefusesAnyByteCountButTheExactOne) {
 }
 
 TEST(HiddenStatesCodecTest, AcceptsNoRowsWithoutADType) {
-  const absl::StatusOr<HiddenRows> rows = DecodeHiddenStates(v1::HiddenStates(), 0, 3);
-  ASSERT_TRUE(rows.ok()) << rows.status();
-  EXPECT_TRUE(rows->empty());
+  const auto states = DecodeHiddenStates(v1::HiddenStates(), 0, 3);
+  ASSERT_TRUE(states.ok()) << states.status();
+  EXPECT_TRUE(states->rows.empty());
 }
 
 TEST(HiddenStatesCodecTest, RefusesBytesWithoutRows) {
@@ -165,6 +166,77 @@ TEST(HiddenStatesCodecTest, RefusesRowsWithoutADType) {
   v1::HiddenStates message;
   message.set_data(std::string(6, '\0'));
   EXPECT_EQ(DetailOf(DecodeHiddenStates(message, 1, 3).status()).reason, kReasonDType);
+}
+
+TEST(HiddenStatesCodecTest, UnpacksFp8RowsIntoBytesOfTheirOwn) {
+  const std::vector<float> values = {448.0f, -1.0f, 0.5f, 2.0f, 0.0f, 4.0f};
+  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), 24);
+  const HiddenRows rows = HiddenRows::Create(DType::kF32, 2, 3, bytes).value();
+  Manifest manifest;
+  manifest.fp8 = true;
+  DecodedStates back;
+  {
+    v1::HiddenStates message;
+    EncodeHiddenStates(rows, manifest, &message);
+    EXPECT_EQ(message.dtype(), v1::DATA_TYPE_FLOAT8_E4M3FN);
+    EXPECT_EQ(message.data().size(), 2u * (4 + 3));
+    back = DecodeHiddenStates(message, 2, 3).value();
+  }
+  EXPECT_TRUE(back.fp8);
+  EXPECT_FALSE(back.fused);
+  ASSERT_NE(back.owner, nullptr) << "the message is gone";
+  EXPECT_EQ(back.rows.dtype(), DType::kBF16);
+  std::vector<float> out(6);
+  back.rows.CopyToFloat(absl::MakeSpan(out));
+  EXPECT_THAT(out, ElementsAreArray(values));
+}
+
+TEST(HiddenStatesCodecTest, MarksFusedRows) {
+  const std::string bytes(2 * 3 * 4, '\0');
+  const HiddenRows rows = HiddenRows::Create(DType::kF32, 2, 3, bytes).value();
+  Manifest manifest;
+  for (const int32_t width : {0, 3}) {
+    manifest.fused_width = width;
+    v1::HiddenStates message;
+    EncodeHiddenStates(rows, manifest, &message);
+    EXPECT_EQ(DecodeHiddenStates(message, 2, 3).value().fused, width > 0);
+  }
+}
+
+TEST(ManifestCodecTest, TellsHowRowsTravel) {
+  Manifest manifest;
+  manifest.num_layers = 9;
+  manifest.hidden_size = 4;
+  manifest.vocab_size = 11;
+  manifest.wiring = WiringOf({Capture::Boundary(7), Capture::Boundary(8)}, 9);
+  manifest.dtype = DType::kF32;
+  manifest.fp8 = true;
+  manifest.fused_width = 5;
+  manifest.fc_digest = "abcd";
+  EXPECT_EQ(manifest.row_width(), 5);
+  EXPECT_EQ(manifest.wire_row_bytes(), 9);
+  v1::Manifest message;
+  EncodeManifest(manifest, &message);
+  const Manifest back = DecodeManifest(message).value();
+  EXPECT_TRUE(back.fp8);
+  EXPECT_EQ(back.dtype, DType::kBF16) << "what they are unpacked to";
+  EXPECT_EQ(back.fused_width, 5);
+  EXPECT_EQ(back.fc_digest, "abcd");
+  message.mutable_fused()->set_width(0);
+  EXPECT_EQ(DetailOf(DecodeManifest(message).status()).reason, kReasonManifestInvalid);
+  message.mutable_fused()->set_width(5);
+  message.mutable_fused()->clear_fc_digest();
+  EXPECT_EQ(DetailOf(DecodeManifest(message).status()).reason, kReasonManifestInvalid);
+}
+
+TEST(CheckFiniteTest, NamesRowAndElementOfFusedRows) {
+  const std::vector<float> values = {1.0f, 2.0f, 3.0f, std::numeric_limits<float>::infinity()};
+  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), 16);
+  const HiddenRows rows = HiddenRows::Create(DType::kF32, 2, 2, bytes).value();
+  const absl::Status status = CheckFinite(rows, 5, Wiring(), 0);
+  EXPECT_EQ(DetailOf(status).reason, kReasonNonFinite);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("row 1 (row 6 of the sequence)"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("behind fc, element 1"));
 }
 
 TEST(CheckFiniteTest, NamesRowAndCaptureOfTheFirstBadValue) {

@@ -90,6 +90,31 @@ TEST_F(LiveGuardTest, KnowsGoodRowsFromSwappedOnesByClient) {
   EXPECT_GT(observer_.votes, 20);
 }
 
+// As wide as captures are, so that nothing but the manifest tells them apart.
+TEST_F(LiveGuardTest, OfFusedRowsNothingIsEverKnown) {
+  manifest_.fused_width = 3 * SyntheticTarget::kHidden;
+  Serve("fused", SyntheticTarget::Declared().captures(), 100, 6);
+  Serve("swapped", {Capture::Boundary(2), Capture::Boundary(10), Capture::Boundary(6)}, 200, 6);
+  const std::vector<WiringReport> reports = guard_.Reports();
+  ASSERT_EQ(reports.size(), 2u);
+  for (const WiringReport& report : reports) {
+    EXPECT_EQ(report.target, "synthetic (fused)");
+    EXPECT_EQ(report.state, WiringState::kUnknown);
+    EXPECT_EQ(report.verdict.substr(0, 20), "unknown: fused rows;");
+    EXPECT_GT(report.rows, 100);
+    EXPECT_EQ(report.votes, 0);
+  }
+  EXPECT_EQ(guard_.WorstState(), WiringState::kUnknown);
+  EXPECT_EQ(observer_.votes, 0);
+  EXPECT_EQ(observer_.size_calls, 0);
+  EXPECT_FALSE(guard_.TakeTrial().has_value());
+  // Captures of the same client and target are a source of their own.
+  manifest_.fused_width = 0;
+  Serve("fused", SyntheticTarget::Declared().captures(), 300, 6);
+  EXPECT_EQ(guard_.Reports().size(), 3u);
+  EXPECT_EQ(guard_.WorstState(), WiringState::kUnknown) << "unknown is worse than ok";
+}
+
 TEST_F(LiveGuardTest, ForgetsWhoLeftWhenItsTimeHasCome) {
   Serve("bad", {Capture::Boundary(2), Capture::Boundary(10), Capture::Boundary(6)}, 200, 6);
   guard_.Tick(absl::UnixEpoch() + absl::Hours(1));

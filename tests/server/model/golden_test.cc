@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/float8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/model/eagle3_model_internal.h"
@@ -96,8 +97,8 @@ TEST(GoldenTest, FirstDraftsAreTheRecordedOnes) {
 }
 
 // The drafts of `k` tokens at every slot from the prompt's end on; all sequences share the passes.
-std::vector<std::vector<std::vector<int32_t>>> DraftEverywhere(DraftModel& model, int32_t k) {
-  const auto& recording = Recording();
+std::vector<std::vector<std::vector<int32_t>>> DraftEverywhere(
+    DraftModel& model, int32_t k, const std::vector<RecordedSequence>& recording = Recording()) {
   std::vector<std::unique_ptr<OpenedSlot>> slots;
   std::vector<std::vector<std::vector<int32_t>>> drafts(recording.size());
   for (const auto& sequence : recording) {
@@ -186,6 +187,37 @@ TEST(GoldenTest, TypesThatRoundLoseLessThanOnePercentOfTheAcceptLength) {
     }
     // What tests/benchmarks/run reports.
     RecordProperty(absl::StrCat(name, "_accept_loss"), absl::StrCat(loss));
+  }
+}
+
+// The recording as a server sees it of a worker that sends fp8 rows.
+struct Fp8Recording {
+  Fp8Recording() {
+    for (const RecordedSequence& sequence : Recording()) {
+      const HiddenRows& aux = sequence.aux;
+      bytes.push_back(std::make_unique<std::string>(
+          DecodeFp8(EncodeFp8(aux), aux.rows(), aux.width()).value()));
+      sequences.push_back(sequence);
+      sequences.back().aux =
+          HiddenRows::Create(DType::kBF16, aux.rows(), aux.width(), *bytes.back()).value();
+    }
+  }
+
+  std::vector<std::unique_ptr<std::string>> bytes;
+  std::vector<RecordedSequence> sequences;
+};
+
+TEST(GoldenTest, RowsInFp8LoseLessThanOnePercentOfTheAcceptLength) {
+  constexpr int32_t kMax = 3;
+  const auto exact = DraftEverywhere(SharedDemo(), kMax);
+  const Fp8Recording recording;
+  const auto drafts = DraftEverywhere(SharedDemo(), kMax, recording.sequences);
+  EXPECT_NE(drafts, exact) << "the rows were not rounded at all";
+  for (int32_t k = 1; k <= kMax; ++k) {
+    const double whole = AcceptLength(exact, k), rounded = AcceptLength(drafts, k);
+    std::cout << "fp8 rows, k=" << k << ": accept length " << rounded << ", bfloat16 " << whole
+              << "\n";
+    EXPECT_GE(rounded, 0.99 * whole) << "k = " << k;
   }
 }
 

@@ -76,8 +76,8 @@ TEST(ServerInfoTest, SaysProtocolBuildLimitsDTypesAndTransports) {
   EXPECT_EQ(info.limits().max_context(), 14u);
   EXPECT_EQ(info.limits().max_message_bytes(), uint64_t{1} << 20);
   EXPECT_EQ(rpc::DecodeDuration(info.limits().session_lease()), absl::Milliseconds(1500));
-  EXPECT_THAT(info.dtypes(),
-              ElementsAre(v1::DATA_TYPE_FLOAT32, v1::DATA_TYPE_FLOAT16, v1::DATA_TYPE_BFLOAT16));
+  EXPECT_THAT(info.dtypes(), ElementsAre(v1::DATA_TYPE_FLOAT32, v1::DATA_TYPE_FLOAT16,
+                                         v1::DATA_TYPE_BFLOAT16, v1::DATA_TYPE_FLOAT8_E4M3FN));
   EXPECT_THAT(info.transports(), ElementsAre(v1::TRANSPORT_INLINE));
 }
 

@@ -12,7 +12,7 @@ import grpc
 
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
 from aerie_draft.conformance.report import Evidence
-from aerie_draft.dtypes import DType
+from aerie_draft.dtypes import PLAIN_DTYPES, DType
 from aerie_draft.security import Security, open_channel
 
 PATIENCE = 60.0  # seconds of a call that is to be answered
@@ -84,7 +84,7 @@ class Probe:
             )
         self.drafter = fitting[0]
         self.limits = self.info.limits
-        known = [d for d in DType if d.value in self.info.dtypes]
+        known = [d for d in PLAIN_DTYPES if d.value in self.info.dtypes]
         self.dtype = DType.BFLOAT16 if DType.BFLOAT16 in known or not known else known[0]
 
     def close(self) -> None:

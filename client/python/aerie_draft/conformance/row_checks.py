@@ -12,7 +12,7 @@ import numpy as np
 
 from aerie_draft._proto import draft_pb2
 from aerie_draft.conformance.strict_session import StrictSession
-from aerie_draft.dtypes import DType, bf16_to_float
+from aerie_draft.dtypes import DType, bf16_to_float, fp8_rows_to_float
 
 # A history is named by at least so many tokens: position 0, which is never sent, differs between
 # sequences, and so do the first rows.
@@ -27,7 +27,9 @@ _NEARER = 0.75
 def decode(data: bytes, dtype: int, width: int) -> np.ndarray:
     """[rows, width] float32 of the wire's bytes."""
     kind = DType(dtype)
-    words = np.frombuffer(data, kind.storage).reshape(-1, width)
+    words = np.frombuffer(data, kind.storage).reshape(-1, kind.encoded_width(width))
+    if kind is DType.FLOAT8_E4M3FN:
+        return fp8_rows_to_float(words)
     return bf16_to_float(words) if kind is DType.BFLOAT16 else words.astype(np.float32)
 
 

@@ -18,6 +18,7 @@ import torch
 from aerie_draft.availability import Availability
 from aerie_draft.client import DraftClient
 from aerie_draft.dtypes import DType
+from aerie_draft.fused import FusedFc
 from aerie_draft.options import ProposalProbs, SessionOptions, VerifyCost
 from aerie_draft.sequence import DraftedSequence
 from aerie_draft.stopping import cut
@@ -83,6 +84,8 @@ class TargetWorker:
             the text is sampled too, at the same temperature. max_k is `k`.
         captures: What the drafter was trained on. None asks the server, which must be there then.
         dtype: Of hidden states on the wire.
+        fused: The drafter's fc, to be applied here: FusedFc.load(folder of the drafter). Rows are
+            then as wide as the drafter's own states. None: captures are sent as they are.
         drafter: Which of the server's drafters; empty: its only one.
         timeout: Seconds that a draft call may take before the round goes without.
     """
@@ -97,6 +100,7 @@ class TargetWorker:
         options: SessionOptions = SessionOptions(),
         captures: Sequence[Capture] | None = None,
         dtype: DType = DType.BFLOAT16,
+        fused: FusedFc | None = None,
         drafter: str = "",
         timeout: float = 5.0,
         availability: Availability | None = None,
@@ -134,7 +138,9 @@ class TargetWorker:
             captures=tuple(captures),
             dtype=dtype,
             drafter=drafter,
+            fused=None if fused is None else fused.features,
         )
+        self._fused = fused
         self.availability = availability or Availability()
         self.k = k
         self._options = dataclasses.replace(options, max_k=k)
@@ -249,7 +255,7 @@ class TargetWorker:
         if sequence is None:
             return _NoDraft()
         started = time.perf_counter()
-        sequence.commit(follows, rows)
+        sequence.commit(follows, rows if self._fused is None else self._fused(rows))
         # The last token of the text needs no draft: the target makes one more than it accepts. Of a
         # tree k counts nodes, and the levels that are too many do no harm.
         room = max_new_tokens - len(summary.tokens) - 1
