@@ -124,7 +124,7 @@ class RequestState:
             base,
             self.store.tokens_from(base)[:count],
             rows.tobytes(),
-            self._manifest.dtype,
+            self._manifest,
             k if last else 0,
             self._accepted if base == self._held and self._proposal else None,
         )
