@@ -27,8 +27,9 @@ absl::StatusOr<v1::DraftStreamResponse> UnaryTransport::Exchange(
       status =
           stub.CloseSession(&context, request->close_session(), response.mutable_close_session());
       break;
+    case v1::DraftStreamRequest::kBatch:
     case v1::DraftStreamRequest::REQUEST_NOT_SET:
-      AERIE_CHECK(false) << "a request must say what it asks for";
+      AERIE_CHECK(false) << "a request must say which one thing it asks for";
   }
   if (status.ok()) return response;
   absl::Status failure = rpc::FromGrpcStatus(status);

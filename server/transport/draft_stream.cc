@@ -111,11 +111,14 @@ void DraftStream::OnReadDone(bool ok) {
       drafter->round_observer->OnRejected(RejectReason::kShape);
     }
   } else if (!Ending()) {
-    request->ticket = order_.Expect(SessionOf(request->message));
-    in_flight_.insert(request);
-    bytes_in_flight_ += request->bytes;
+    const std::vector<RequestPtr> requests = Unpack(request);
+    for (const RequestPtr& each : requests) {
+      each->ticket = order_.Expect(SessionOf(each->message));
+      in_flight_.insert(each);
+      bytes_in_flight_ += each->bytes;
+    }
     mutex_.Unlock();
-    Handle(request);
+    for (const RequestPtr& each : requests) Handle(each);
     mutex_.Lock();
   }
   // Only now may the next one be read: requests are handed on in the order in which they came.

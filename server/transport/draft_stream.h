@@ -4,6 +4,8 @@
 // read in the same way as the end of all messages, and a client whose bytes are wrong must not be
 // told that all went well.
 //
+// A message brings one request or a batch of them, and from there on nobody knows which it was.
+//
 // A reactor: gRPC calls its On... methods, one read and one write at a time; the engine's callbacks
 // give the replies. A *request* is in flight from its read until its reply is written or dropped,
 // and while too many are, the stream is not read. Sessions that were opened on the stream are
@@ -74,12 +76,17 @@ class DraftStream final : public DraftStreamReactor,
   };
   using RequestPtr = std::shared_ptr<Request>;
 
+  // The requests that a message brings: itself, or those of its batch, taken out of it. A batch
+  // that may not be stays whole, for Handle() to refuse.
+  std::vector<RequestPtr> Unpack(RequestPtr message) const;
+
   // draft_stream_requests.cc: decode, hand on, encode. Without the lock: a refused call is answered
   // before the engine returns.
   void Handle(const RequestPtr& request);
   void HandleOpen(const RequestPtr& request);
   void HandleDraft(const RequestPtr& request);
   void HandleClose(const RequestPtr& request);
+  void RefuseBatch(const RequestPtr& request);
   // The request itself is at fault: no engine has seen it. `drafter`: whose it would have been.
   void Reject(const RequestPtr& request, const absl::Status& status, const ServedDrafter& drafter);
   // It is no drafter's that is here.

@@ -2,7 +2,9 @@
 // draft_stream.cc.
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/error_detail.h"
 #include "common/rpc/status_codec.h"
@@ -11,6 +13,24 @@
 #include "server/transport/draft_stream.h"
 
 namespace aerie {
+
+std::vector<DraftStream::RequestPtr> DraftStream::Unpack(RequestPtr message) const {
+  v1::DraftStreamBatch* const batch =
+      message->message.has_batch() ? message->message.mutable_batch() : nullptr;
+  if (batch == nullptr || batch->requests().empty() ||
+      batch->requests_size() > limits_.max_stream_in_flight) {
+    return {std::move(message)};
+  }
+  std::vector<RequestPtr> out;
+  for (v1::DraftStreamRequest& each : *batch->mutable_requests()) {
+    const RequestPtr request = std::make_shared<Request>();
+    request->message = std::move(each);  // its rows stay where they lie
+    request->bytes = static_cast<int64_t>(request->message.ByteSizeLong());
+    request->arrival = message->arrival;
+    out.push_back(request);
+  }
+  return out;
+}
 
 void DraftStream::Handle(const RequestPtr& request) {
   const absl::Status size = CheckMessageSize(request->bytes, limits_.max_message_bytes);
@@ -22,11 +42,13 @@ void DraftStream::Handle(const RequestPtr& request) {
       return HandleDraft(request);
     case v1::DraftStreamRequest::kCloseSession:
       return HandleClose(request);
+    case v1::DraftStreamRequest::kBatch:
+      return RefuseBatch(request);
     case v1::DraftStreamRequest::REQUEST_NOT_SET:
       return Reject(request,
                     WithReason(absl::InvalidArgumentError(
                                    "the stream request is empty; expected open_session, "
-                                   "draft or close_session; set one of them"),
+                                   "draft, close_session or batch; set one of them"),
                                kReasonRequestInvalid),
                     *backend_->drafters->First());
   }
@@ -98,6 +120,17 @@ void DraftStream::HandleClose(const RequestPtr& request) {
                             });
 }
 
+void DraftStream::RefuseBatch(const RequestPtr& request) {
+  Reject(request,
+         WithReason(absl::InvalidArgumentError(absl::StrCat(
+                        "a batch of ", request->message.batch().requests_size(),
+                        " requests; expected 1 to ", limits_.max_stream_in_flight,
+                        " (Limits.max_batch_requests), in a message of its own and not within ",
+                        "another batch; send several messages")),
+                    kReasonRequestInvalid),
+         *backend_->drafters->First());
+}
+
 void DraftStream::Tell(const Request& request, const absl::Status& status) const {
   const v1::DraftStreamRequest& message = request.message;
   CallKind kind = CallKind::kDraft;
@@ -115,6 +148,7 @@ void DraftStream::Tell(const Request& request, const absl::Status& status) const
       name = "CloseSession";
       session = &message.close_session().session_id();
       break;
+    case v1::DraftStreamRequest::kBatch:
     case v1::DraftStreamRequest::REQUEST_NOT_SET:
       return;  // it asked for nothing that could be counted
   }

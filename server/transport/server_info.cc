@@ -54,12 +54,13 @@ v1::DrafterInfo DescribeDrafter(const DrafterSpec& spec) {
 }
 
 v1::Limits DescribeLimits(const EngineOptions& engine, const KvStore& kv_store,
-                          int64_t max_message_bytes) {
+                          const ServiceLimits& service) {
   v1::Limits limits;
   limits.set_max_k(static_cast<uint32_t>(engine.max_k));
   limits.set_max_rows_per_call(static_cast<uint32_t>(engine.max_rows_per_call));
-  limits.set_max_message_bytes(static_cast<uint64_t>(max_message_bytes));
+  limits.set_max_message_bytes(static_cast<uint64_t>(service.max_message_bytes));
   limits.set_max_sessions(static_cast<uint32_t>(engine.max_sessions));
+  limits.set_max_batch_requests(static_cast<uint32_t>(service.max_stream_in_flight));
   limits.set_max_context(static_cast<uint32_t>(engine.max_context));
   rpc::EncodeDuration(engine.session_lease, limits.mutable_session_lease());
   limits.set_kv_memory_bytes(static_cast<uint64_t>(kv_store.num_pages * kv_store.page_bytes));

@@ -11,6 +11,7 @@
 #include "server/engine/draft_engine.h"
 #include "server/engine/draft_model.h"
 #include "server/transport/served_drafter.h"
+#include "server/transport/service_backend.h"
 
 namespace aerie {
 
@@ -27,7 +28,7 @@ v1::GetServerInfoResponse BuildServerInfo(const BuildInfo& build,
 // What does, of each.
 v1::DrafterInfo DescribeDrafter(const DrafterSpec& spec);
 v1::Limits DescribeLimits(const EngineOptions& engine, const KvStore& kv_store,
-                          int64_t max_message_bytes);
+                          const ServiceLimits& service);
 // Adds those that take new sessions. Limits: what a call may bring whichever of them it is for; of
 // the draft KV, of which each has its own, the first one's.
 void AddDrafters(const std::vector<ServedDrafterPtr>& drafters, v1::GetServerInfoResponse* info);

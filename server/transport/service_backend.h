@@ -21,7 +21,8 @@ struct ServiceBackend {
 struct ServiceLimits {
   int64_t max_message_bytes = 64 << 20;  // of one request
   // Requests of one stream that are not answered yet; past it the stream is not read, so that flow
-  // control reaches the client. Also stops at max_message_bytes of unanswered requests.
+  // control reaches the client. Also stops at max_message_bytes of unanswered requests. A batch
+  // may bring as many at once.
   int32_t max_stream_in_flight = 256;
 };
 

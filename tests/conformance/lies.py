@@ -353,6 +353,21 @@ class AnswersTheWrongId(Truth):
         return answer
 
 
+class TakesEmptyBatches(Truth):
+    def stream_answer(self, answer, context):
+        if answer.error.message.startswith("a batch of 0"):
+            answer.close_session.SetInParent()
+        return answer
+
+
+class AnswersOneOfABatch(Truth):
+    """All answers to a batch come under the id of its first request."""
+
+    def stream_answer(self, answer, context):
+        answer.id = min(answer.id, 1001)
+        return answer
+
+
 class KeepsStreamSessions(Truth):
     holds_streams = True
 
@@ -447,6 +462,8 @@ LIES = {
     RefusesUnknownFields: ({"S-UNKNOWN-FIELDS"}, set()),
     ErrorsEndStreams: ({"S-STREAM"}, set()),
     AnswersTheWrongId: ({"S-STREAM"}, set()),
+    TakesEmptyBatches: ({"S-STREAM-BATCH"}, set()),
+    AnswersOneOfABatch: ({"S-STREAM-BATCH"}, set()),
     KeepsStreamSessions: ({"S-STREAM-SESSIONS"}, {"S-STREAM"}),
     EndsAtGarbage: ({"S-STREAM-GARBAGE"}, set()),
     EvictsWithoutARow: ({"S-EVICTED"}, set()),

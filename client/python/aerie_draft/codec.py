@@ -232,6 +232,7 @@ def server_info_value(message: draft_pb2.GetServerInfoResponse) -> ServerInfo:
             kv_bytes_per_row=limits.kv_bytes_per_row,
             draft_window=limits.draft_window,
             draft_sink=limits.draft_sink,
+            max_batch_requests=limits.max_batch_requests,
         ),
         # A newer server may know types that this client does not.
         dtypes=tuple(d for d in DType if d.value in message.dtypes),

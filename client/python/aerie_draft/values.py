@@ -85,6 +85,7 @@ class Limits:
     kv_bytes_per_row: int = 0
     draft_window: int = 0  # rows that a draft looks back on beside the first draft_sink; 0: all
     draft_sink: int = 0
+    max_batch_requests: int = 0  # of one message on a stream; 0: it does not know batches
 
 
 @dataclasses.dataclass(frozen=True)

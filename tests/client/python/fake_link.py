@@ -35,7 +35,11 @@ class FakeLink:
         self._network.infos += 1
         return codec.server_info_value(self._network.server.server_info())
 
-    def post(self, kind, request):
+    def post(self, messages):
+        self._network.messages += bool(messages)
+        return [self._post(kind, request) for kind, request in messages]
+
+    def _post(self, kind, request):
         call = Call(kind, self._network.clock())
         self._network.posted.append((kind, request))
         if self.failure is not None:
@@ -68,7 +72,7 @@ class Network:
         self.held: list = []
         self.posted: list = []  # (kind, request), as sent
         self.links: list[FakeLink] = []
-        self.waits = self.infos = 0
+        self.waits = self.infos = self.messages = 0
 
     def connect(self) -> FakeLink:
         self.links.append(FakeLink(self))

@@ -51,6 +51,7 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
         self.opened: list[draft_pb2.OpenSessionRequest] = []
         # Of each call of its own: the method and the traceparent in its metadata, None without.
         self.traces: list[tuple[str, str | None]] = []
+        self.batches: list[int] = []  # how many requests each brought
         self.final_tokens: list[list[int]] = []
         # What each call said of itself to a proxy, in order of arrival: (rpc, `aerie-session`).
         self.keys: list[tuple[str, str]] = []
@@ -106,7 +107,9 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
 
     def _note_key(self, rpc, context):
         with self._lock:
-            self.keys += [(rpc, v) for k, v in context.invocation_metadata() if k == "aerie-session"]
+            self.keys += [
+                (rpc, v) for k, v in context.invocation_metadata() if k == "aerie-session"
+            ]
 
     def GetServerInfo(self, request, context):
         self._note_key("GetServerInfo", context)
@@ -152,7 +155,7 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
     def DraftStream(self, request_iterator, context):
         self._note_key("DraftStream", context)
         handlers = {"open_session": self._open, "draft": self._draft, "close_session": self._close}
-        for request in request_iterator:
+        for request in self._taken_apart(request_iterator):
             kind = request.WhichOneof("request")
             response = draft_pb2.DraftStreamResponse(id=request.id)
             try:
@@ -160,6 +163,15 @@ class FakeServer(draft_pb2_grpc.DraftServiceServicer):
             except Refusal as refusal:
                 response.error.CopyFrom(refusal.detail)
             yield response
+
+    def _taken_apart(self, messages):
+        for message in messages:
+            if message.WhichOneof("request") == "batch":
+                assert len(message.batch.requests) <= self.limits["max_batch_requests"]
+                self.batches.append(len(message.batch.requests))
+                yield from message.batch.requests
+            else:
+                yield message
 
     def _unary(self, context, handler, request):
         try:

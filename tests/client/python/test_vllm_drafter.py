@@ -1,4 +1,4 @@
-"""All requests of an engine round are drafted for in one burst, whatever rows the engine brings."""
+"""An engine round is one message for all its requests, whatever rows the engine brings."""
 
 import grpc
 import pytest
@@ -18,15 +18,16 @@ def test_a_new_request_is_opened_and_drafted_for_in_one_round(world):
     assert world.server.opened[0].options.max_k == 4
 
 
-def test_a_round_is_one_burst_for_all_its_requests_in_any_order(world):
+def test_a_round_is_one_message_for_all_its_requests_in_any_order(world):
     requests = {name: Request(name, mark) for mark, name in enumerate("abc")}
     world.round(*(r.rows([1, 2, 3 + r.mark]) for r in requests.values()))
     world.server.drafter = lambda tokens, k: [tokens[2]] * k
-    waits = world.network.waits
+    waits, messages = world.network.waits, world.network.messages
     drafts = world.round(*(requests[name].rows([4], accepted=0) for name in "cab"))
     assert drafts == [[5, 5], [3, 3], [4, 4]]
     assert world.network.kinds() == ["draft"] * 3
-    # Answers came while the burst was written: one look at them all.
+    assert world.network.messages == messages + 1
+    # Answers came while the message was written: one look at them all.
     assert world.network.waits == waits + 1
     for mark, session in enumerate(world.server.sessions.values()):
         assert session.array()[:, 0].tolist() == [8 * mark + i for i in range(4)]

@@ -98,8 +98,7 @@ InProcessServer::InProcessServer(InProcessOptions options) : service_(options.li
   served->engine = engine_.get();
   served->round_observer = &observer_;
   served->info = DescribeDrafter(engine_->spec());
-  served->limits =
-      DescribeLimits(options.engine, model_->kv_store(), options.limits.max_message_bytes);
+  served->limits = DescribeLimits(options.engine, model_->kv_store(), options.limits);
   served->wiring_state = options.wiring_state;
   served->recording = options.recording;
   drafters_.Serve(std::move(served));

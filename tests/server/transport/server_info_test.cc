@@ -31,7 +31,7 @@ v1::GetServerInfoResponse SomeInfo(int32_t window = 15) {
   const KvStore kv_store = {.page_rows = 4, .num_pages = 1 << 20, .page_bytes = 68 << 10};
   auto drafter = std::make_shared<ServedDrafter>();
   drafter->info = DescribeDrafter(spec);
-  drafter->limits = DescribeLimits(engine, kv_store, int64_t{1} << 20);
+  drafter->limits = DescribeLimits(engine, kv_store, {.max_message_bytes = 1 << 20});
   drafter->guard_profile = true;
   v1::GetServerInfoResponse info =
       BuildServerInfo({"v", "r", "c", "l"}, {{"max_k", "11", "flag --max-k"}}, GuardMode::kAlert);

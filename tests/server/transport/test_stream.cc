@@ -34,6 +34,20 @@ uint64_t TestStream::SendDraft(const v1::DraftRequest& request) {
   return message.id();
 }
 
+std::vector<uint64_t> TestStream::SendBatch(std::vector<v1::DraftStreamRequest> requests) {
+  v1::DraftStreamRequest message;
+  message.set_id(next_id_++);
+  std::vector<uint64_t> ids;
+  for (v1::DraftStreamRequest& request : requests) {
+    request.set_id(next_id_++);
+    ids.push_back(request.id());
+    *message.mutable_batch()->add_requests() = std::move(request);
+  }
+  message.mutable_batch();
+  Send(message);
+  return ids;
+}
+
 v1::DraftStreamResponse TestStream::Read() {
   v1::DraftStreamResponse response;
   EXPECT_TRUE(stream_->Read(&response)) << "the stream has ended";

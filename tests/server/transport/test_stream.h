@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "aerie/v1/draft.grpc.pb.h"
 #include "tests/server/transport/in_process_server.h"
@@ -20,6 +21,8 @@ class TestStream {
   void Send(const v1::DraftStreamRequest& request);
   // Under an id that grows; gives it.
   uint64_t SendDraft(const v1::DraftRequest& request);
+  // In one message of its own id; gives the ids of the requests.
+  std::vector<uint64_t> SendBatch(std::vector<v1::DraftStreamRequest> requests);
   // Fails the test when the stream has ended.
   v1::DraftStreamResponse Read();
   // Opens a session and waits for its id.

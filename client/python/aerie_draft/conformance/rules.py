@@ -199,6 +199,11 @@ SERVER_RULES = _rules(
     ("S-DEADLINE", "A call that ran out of time can be sent again.", ""),
     ("S-UNKNOWN-FIELDS", "Fields that the server does not know are ignored.", ""),
     ("S-STREAM", "A stream answers by id, a session's calls in order, errors alone.", ""),
+    (
+        "S-STREAM-BATCH",
+        "Requests of one message are answered one by one, each by its id; a bad batch is refused.",
+        "max_batch_requests of 3 or more",
+    ),
     ("S-STREAM-SESSIONS", "A stream's sessions end with it.", ""),
     ("S-STREAM-GARBAGE", "Bytes that are no message end the stream with INVALID_ARGUMENT.", ""),
     (

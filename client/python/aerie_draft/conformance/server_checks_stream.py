@@ -16,6 +16,7 @@ from aerie_draft.conformance.probe import (
     Broken,
     CheckList,
     Code,
+    NotSeen,
     Probe,
     Refused,
 )
@@ -137,6 +138,57 @@ def stream(probe: Probe) -> None:
         "OK",
         "read to the end, answer, end",
     )
+
+
+@CHECKS.add("S-STREAM-BATCH")
+def stream_batch(probe: Probe) -> None:
+    most = probe.limits.max_batch_requests
+    if most < 3:
+        raise NotSeen(f"max_batch_requests is {most}; a batch of 3 is to be sent")
+    line = _Stream(probe)
+    names = [line.open(probe) for _ in range(2)]
+    samples = [Sample(probe, 63), Sample(probe, 64)]
+    empty = line.send(batch=pb.DraftStreamBatch())
+    answer = line.receive()
+    expect(
+        answer.id == empty and answer.error.code == Code.INVALID_ARGUMENT.value[0],
+        f"{answer.WhichOneof('response')} of id {answer.id} to an empty batch",
+        f"INVALID_ARGUMENT under its id, {empty}",
+        "refuse a batch that may not be as a whole, under the id of its message",
+    )
+    batch = pb.DraftStreamBatch()
+    for number, (name, sample) in enumerate(zip(names, samples)):
+        request = probe.request(name, 0, sample.tokens(0, 4), sample.rows(0, 4), probe.k, 1)
+        batch.requests.add(id=1001 + number, draft=request)
+    wrong = probe.request(names[0], 4, [probe.drafter.vocab_size], samples[0].rows(4, 5), 1)
+    batch.requests.add(id=1003, draft=wrong)
+    line.send(batch=batch)
+    answers = {answer.id: answer for answer in (line.receive() for _ in range(3))}
+    expect(
+        sorted(answers) == [1001, 1002, 1003],
+        f"answers to {sorted(answers)}",
+        "one to each request of the batch, 1001 to 1003",
+        "answer the requests of a batch as if each had come alone",
+    )
+    expect(
+        answers[1003].HasField("error"),
+        f"{answers[1003].WhichOneof('response')} to a bad request in a batch",
+        "its error",
+        "answer with ErrorDetail",
+    )
+    for number, seed in ((1001, 63), (1002, 64)):
+        expect(
+            answers[number].HasField("draft"),
+            f"{answers[number].WhichOneof('response')}: {answers[number].error.message}",
+            "the draft: neither the empty batch nor the bad request harmed it",
+            "one request's error is its own",
+        )
+        twin = Line(probe, seed)
+        expect_same(
+            answers[number].draft, twin.advance(4, probe.k), "a call in a batch", "as by itself"
+        )
+        twin.close()
+    line.half_close()
 
 
 @CHECKS.add("S-STREAM-SESSIONS")

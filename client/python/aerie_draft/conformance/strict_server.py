@@ -56,6 +56,7 @@ class StrictService:
             max_message_bytes=64 << 20,
             max_sessions=64,
             max_context=1 << 20,
+            max_batch_requests=64,
         )
         self.limits.session_lease.seconds = 600
         self._checks = CallChecks(shape, self.limits, evidence)

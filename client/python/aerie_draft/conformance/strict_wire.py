@@ -174,16 +174,16 @@ class _Stream:
             while True:
                 try:
                     timeout = self._wire._patience if self._held else None
-                    request = self._incoming.get(timeout=timeout)
+                    message = self._incoming.get(timeout=timeout)
                 except queue.Empty:
                     self._wire._waited_too_long()
                     for name in self._held:
                         self._service.answered_late(name)
                     yield from self._take_held()
                     continue
-                if request is self._END:
+                if message is self._END:
                     return
-                yield from self._answer(request)
+                yield from self._answer_message(message)
         finally:
             self._service.stream_ended(self._sessions)
 
@@ -201,11 +201,33 @@ class _Stream:
         held, self._held = self._held, {}
         return held.values()
 
-    def _answer(self, request):
+    def _answer_message(self, message):
         if self._held:
             # Whoever sends on has given up waiting.
             self._wire._evidence.saw("W-DEADLINE")
             yield from self._take_held()
+        if message.WhichOneof("request") != "batch":
+            yield from self._answer(message)
+            return
+        count, most = len(message.batch.requests), self._service.limits.max_batch_requests
+        if not 0 < count <= most:
+            self._wire._evidence.violated(
+                "W-CHUNK",
+                self._service.scenario.name,
+                f"a batch of {count} requests",
+                f"1 to {most} of them (Limits.max_batch_requests)",
+                "send the requests in several messages",
+            )
+            response = draft_pb2.DraftStreamResponse(id=message.id)
+            response.error.code = grpc.StatusCode.INVALID_ARGUMENT.value[0]
+            response.error.reason = "REQUEST_INVALID"
+            response.error.message = f"a batch of {count}; expected 1 to {most}; send several"
+            yield response
+            return
+        for request in message.batch.requests:
+            yield from self._answer(request)
+
+    def _answer(self, request):
         response = draft_pb2.DraftStreamResponse(id=request.id)
         kind = request.WhichOneof("request")
         try:

@@ -1,4 +1,4 @@
-"""Drafts for all requests of an engine round in one burst, within one deadline, come what may.
+"""Drafts for all requests of an engine round in one message, within one deadline, come what may.
 
 An engine round never fails and never waits longer than the deadline because of the draft server:
 what has not answered by then is left under way, and taken over by a later round. After a failure
@@ -163,10 +163,8 @@ class BatchDrafter:
     def _close_session(self, session_id: str | None, final_tokens: Sequence[int] = ()) -> None:
         if session_id is None or self._connection.link is None:
             return  # A stream took its sessions along; others end with their lease.
-        self._connection.link.post(
-            "close_session",
-            draft_pb2.CloseSessionRequest(session_id=session_id, final_token_ids=final_tokens),
-        )
+        closing = draft_pb2.CloseSessionRequest(session_id=session_id, final_token_ids=final_tokens)
+        self._connection.link.post([("close_session", closing)])
 
     def _drop_link(self, error: AerieError) -> None:
         link = self._connection.drop(error)
@@ -185,13 +183,14 @@ class BatchDrafter:
         self, asking: dict[RequestState, int], end: float, drafts: dict[str, list[int]]
     ) -> None:
         resyncs: collections.Counter[RequestState] = collections.Counter()
-        waiting = [state for state, k in asking.items() if self._post(state, k)]
+        waiting = self._post(list(asking), asking)
         answered = not waiting
         while waiting and self._connection.link is not None:
             left = end - self._clock()
             if left <= 0:
                 break
             self._connection.link.wait_any([state.call for state in waiting], left)
+            more = []
             for state in list(waiting):
                 if state.call is None or not state.call.done:
                     continue
@@ -201,8 +200,9 @@ class BatchDrafter:
                 resyncs[state] += resynced
                 answered |= call.error is None or not isinstance(call.error, Unavailable)
                 again = self._settle(state, call, asking[state], drafts)
-                if again and resyncs[state] <= _MOST_RESYNCS and self._post(state, asking[state]):
-                    waiting.append(state)
+                if again and resyncs[state] <= _MOST_RESYNCS:
+                    more.append(state)
+            waiting += self._post(more, asking)
         if self._connection.link is None:
             return
         if not answered:
@@ -210,13 +210,25 @@ class BatchDrafter:
         elif drafts:
             self._connection.succeeded()
 
-    def _post(self, state: RequestState, k: int) -> bool:
-        holes = state.holes
-        message = state.next_message(k, self._connection.rows_per_call, self._settings.client)
-        self.counts["hole"] += state.holes - holes
-        if message is not None:
-            state.call = self._connection.link.post(*message)
-        return message is not None
+    def _post(
+        self, states: Sequence[RequestState], asking: dict[RequestState, int]
+    ) -> list[RequestState]:
+        """Sends what each of them needs next, together; gives those that need something."""
+        if self._connection.link is None:
+            return []
+        posted, messages = [], []
+        for state in states:
+            holes = state.holes
+            message = state.next_message(
+                asking[state], self._connection.rows_per_call, self._settings.client
+            )
+            self.counts["hole"] += state.holes - holes
+            if message is not None:
+                posted.append(state)
+                messages.append(message)
+        for state, call in zip(posted, self._connection.link.post(messages), strict=True):
+            state.call = call
+        return posted
 
     def _settle(
         self, state: RequestState, call: Call, k: int, drafts: dict[str, list[int]] | None

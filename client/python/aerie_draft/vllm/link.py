@@ -1,7 +1,7 @@
 """A connection that many calls are put on at once, and waited for together.
 
-The engine's round is one burst: the messages of all its requests are written to one stream before
-the first answer is read. Nothing here blocks but `wait_any` and `server_info`, which say how long.
+The engine's round is one message on one stream, with the calls of all its requests; a server that
+does not know such batches gets them one by one, before the first answer is read. Nothing here blocks but `wait_any` and `server_info`, which say how long.
 A link that failed, or fell silent, is closed and never used again; the next one has a TCP
 connection of its own, so a host that went away without a word is not waited for for ever.
 """
@@ -12,9 +12,10 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import grpc
+from google.protobuf.message import Message
 
 from aerie_draft import codec
 from aerie_draft._proto import draft_pb2, draft_pb2_grpc
@@ -23,6 +24,8 @@ from aerie_draft.security import Security, open_channel
 from aerie_draft.transport import new_session_key
 from aerie_draft.values import ServerInfo
 
+# What a batch adds to one of its requests: a tag and a length.
+_NESTING_BYTES = 16
 _METHODS = {"open_session": "OpenSession", "draft": "Draft", "close_session": "CloseSession"}
 
 
@@ -71,11 +74,14 @@ class Link:
         )
         self._stub = draft_pb2_grpc.DraftServiceStub(self._channel)
         self.failure: AerieError | None = None
+        # Of one message, as far as the server has told.
+        self._most_requests = 1
+        self._most_bytes = max_message_bytes
 
     def server_info(self, timeout: float, wait_for_ready: bool = False) -> ServerInfo:
         """Raises AerieError. `wait_for_ready`: keeps trying to connect until the time is over."""
         try:
-            return codec.server_info_value(
+            info = codec.server_info_value(
                 self._stub.GetServerInfo(
                     draft_pb2.GetServerInfoRequest(),
                     timeout=timeout,
@@ -85,15 +91,22 @@ class Link:
             )
         except grpc.RpcError as error:
             raise error_from_rpc(error) from None
+        self._most_requests = max(1, info.limits.max_batch_requests)
+        self._most_bytes = min(self._most_bytes, info.limits.max_message_bytes or self._most_bytes)
+        return info
 
-    def post(self, kind: str, request) -> Call:
-        """Sends without waiting. A link that has failed gives a call that has failed."""
-        call = Call(kind, self._clock())
-        if self.failure is not None:
-            self._settle(call, error=self.failure)
+    def post(self, messages: Sequence[tuple[str, Message]]) -> list[Call]:
+        """Sends (kind, request) messages without waiting, together where that can be.
+
+        A link that has failed gives calls that have failed.
+        """
+        calls = [Call(kind, self._clock()) for kind, _ in messages]
+        if self.failure is None:
+            self._send(list(zip(calls, (request for _, request in messages), strict=True)))
         else:
-            self._send(call, request)
-        return call
+            for call in calls:
+                self._settle(call, error=self.failure)
+        return calls
 
     def wait_any(self, calls: Collection[Call], timeout: float) -> None:
         """Until one of the calls is done, or the time is over."""
@@ -104,7 +117,7 @@ class Link:
         """Calls that are under way get `grace` seconds; then they fail."""
         self._channel.close()
 
-    def _send(self, call: Call, request) -> None:
+    def _send(self, calls: list[tuple[Call, Message]]) -> None:
         raise NotImplementedError
 
     def _settle(self, call: Call, response=None, error: AerieError | None = None) -> None:
@@ -129,7 +142,11 @@ class UnaryLink(Link):
             self._changed.wait_for(lambda: self._under_way == 0, grace)
         super().close()
 
-    def _send(self, call, request):
+    def _send(self, calls):
+        for call, request in calls:
+            self._send_one(call, request)
+
+    def _send_one(self, call, request):
         with self._changed:
             self._under_way += 1
         method = getattr(self._stub, _METHODS[call.kind])
@@ -148,7 +165,7 @@ class UnaryLink(Link):
 
 
 class StreamLink(Link):
-    """All calls on one DraftStream, whose sessions end with it."""
+    """All calls on one DraftStream, whose sessions end with it. Calls have ids above 0, batches 0."""
 
     _END = object()
 
@@ -170,11 +187,28 @@ class StreamLink(Link):
         self._call.cancel()
         super().close()
 
-    def _send(self, call, request):
-        number = next(self._ids)
-        with self._changed:
-            self._waiting[number] = call
-        self._requests.put(draft_pb2.DraftStreamRequest(id=number, **{call.kind: request}))
+    def _send(self, calls):
+        batch, size = draft_pb2.DraftStreamBatch(), 0
+        for call, request in calls:
+            number = next(self._ids)
+            with self._changed:
+                self._waiting[number] = call
+            message = draft_pb2.DraftStreamRequest(id=number, **{call.kind: request})
+            bytes_more = message.ByteSize() + _NESTING_BYTES
+            if batch.requests and (
+                len(batch.requests) == self._most_requests or size + bytes_more > self._most_bytes
+            ):
+                self._put(batch)
+                batch, size = draft_pb2.DraftStreamBatch(), 0
+            batch.requests.append(message)
+            size += bytes_more
+        self._put(batch)
+
+    def _put(self, batch):
+        if len(batch.requests) == 1:
+            self._requests.put(batch.requests[0])
+        elif batch.requests:
+            self._requests.put(draft_pb2.DraftStreamRequest(batch=batch))
 
     def _read(self):
         failure: AerieError = Unavailable(
@@ -185,6 +219,10 @@ class StreamLink(Link):
             for response in self._call:
                 with self._changed:
                     call = self._waiting.pop(response.id, None)
+                if response.id == 0 and response.HasField("error"):
+                    # A batch was refused whole; which of those under way it was is not said.
+                    self._fail_all(error_from_detail(response.error))
+                    continue
                 if call is None:
                     continue  # Numbered by nobody here: a server's fault that hurts nobody.
                 if response.HasField("error"):
@@ -195,10 +233,14 @@ class StreamLink(Link):
             failure = error_from_rpc(error)
         with self._changed:
             self.failure = failure
+        self._fail_all(failure)
+        self._requests.put(self._END)  # Frees the thread in which gRPC reads requests.
+
+    def _fail_all(self, error):
+        with self._changed:
             waiting, self._waiting = self._waiting, {}
         for call in waiting.values():
-            self._settle(call, error=failure)
-        self._requests.put(self._END)  # Frees the thread in which gRPC reads requests.
+            self._settle(call, error=error)
 
 
 def _closed() -> Unavailable:
