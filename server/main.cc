@@ -133,7 +133,11 @@ absl::Status Serve(Options options, StopSignal* stop) {
   }
   ServingGate gate([&server](bool serving) { server->SetServing(serving); });
   DrafterRegistry drafters(
-      {.options = &options, .gate = &gate, .page = page.get(), .request_log = request_log.get()},
+      {.options = &options,
+       .gate = &gate,
+       .page = page.get(),
+       .request_log = request_log.get(),
+       .memory_room = [] { return FindMemoryRoom("/proc", "/sys/fs/cgroup"); }},
       LoadModel, &server_metrics);
   for (const DrafterOptions& source : options.AllDrafters()) {
     AERIE_RETURN_IF_ERROR(drafters.LoadAtStart(source));
