@@ -253,21 +253,47 @@ TEST(FlagsTest, SizesOfARequestLogNeedOne) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(FlagsTest, AProbeComesAloneAndIsNotConfusedByTheServersEnvironment) {
+TEST(FlagsTest, AProbeStartsNoServerAndIsNotConfusedByTheServersEnvironment) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--probe", "unix:/run/a"}, {"--probe=unix:/run/a"}}) {
     const auto parsed = Parse(words, {{"AERIE_MAX_K", "many"}});
     ASSERT_THAT(parsed, IsOk());
-    EXPECT_EQ(parsed->probe, "unix:/run/a");
+    ASSERT_TRUE(parsed->probe.has_value());
+    EXPECT_EQ(parsed->probe->address, "unix:/run/a");
+    EXPECT_EQ(parsed->probe->files.tls_cert, "");
   }
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--probe", "nowhere"},
+                                                {"--probe", ""},
                                                 {"--probe", "a:1", "--max-k", "3"},
                                                 {"--max-k", "3", "--probe", "a:1"}}) {
     const auto parsed = Parse(words);
     EXPECT_THAT(parsed, StatusIs(absl::StatusCode::kInvalidArgument));
     EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("--probe"));
   }
-  EXPECT_EQ(ParseMore({})->probe, std::nullopt);
+  EXPECT_FALSE(ParseMore({})->probe.has_value());
+}
+
+TEST(FlagsTest, AProbeTakesTheFilesOfTheClientThatAsks) {
+  const auto parsed = Parse({"--tls-ca", "A", "--probe", "a:1", "--tls-cert", "C", "--tls-key", "K",
+                             "--tls-server-name", "N", "--token-file", "T"},
+                            {{"AERIE_TLS_CLIENT_CA", "the server's"}});
+  ASSERT_THAT(parsed, IsOk());
+  ASSERT_TRUE(parsed->probe.has_value());
+  const rpc::ChannelFiles& files = parsed->probe->files;
+  EXPECT_EQ(files.tls_ca, "A");
+  EXPECT_EQ(files.tls_cert, "C");
+  EXPECT_EQ(files.tls_key, "K");
+  EXPECT_EQ(files.tls_server_name, "N");
+  EXPECT_EQ(files.token_file, "T");
+}
+
+TEST(FlagsTest, WhatIsOnlyForAProbeIsRefusedWithoutOne) {
+  for (const char* flag : {"--tls-ca", "--tls-server-name"}) {
+    const auto parsed = ParseMore({flag, "x"});
+    EXPECT_THAT(parsed, StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(std::string(parsed.status().message()),
+                HasSubstr(std::string(flag) + " is x but --probe is not given; expected"));
+  }
 }
 
 TEST(FlagsTest, AFlagBeatsTheEnvironmentWhichBeatsTheDefaultAndEachSaysSo) {
