@@ -27,6 +27,7 @@
 #include "server/metrics/exporter.h"
 #include "server/metrics/metric_page.h"
 #include "server/metrics/server_metrics.h"
+#include "server/metrics/target_metrics.h"
 #include "server/model/eagle3_model.h"
 #include "server/probe.h"
 #include "server/request_log/request_log.h"
@@ -112,7 +113,11 @@ absl::Status Serve(Options options, StopSignal* stop) {
   if (!options.process.port_file.empty()) {
     AERIE_RETURN_IF_ERROR(RemovePortFile(options.process.port_file));
   }
-  DraftServiceImpl service(ServiceLimits{.max_message_bytes = options.grpc.max_message_bytes});
+  ServiceLimits limits{.max_message_bytes = options.grpc.max_message_bytes};
+  if (options.clients.enabled()) {
+    limits.clients = std::make_shared<ClientLimits>(options.clients, absl::Now);
+  }
+  DraftServiceImpl service(limits);
   AERIE_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcServer> server,
                          GrpcServer::Start(options.grpc, &service));
   for (const std::string& address : server->addresses()) {
@@ -126,6 +131,11 @@ absl::Status Serve(Options options, StopSignal* stop) {
   LogSettings(options.settings);
   ServerMetrics server_metrics({kVersion, kRevision, kCompiler, LibTorchVersion()});
   const auto page = std::make_shared<MetricPage>(server_metrics.metrics());
+  if (!options.engine.target_quotas.empty()) {
+    const auto shares = std::make_shared<TargetQuotas>(options.engine.target_quotas);
+    options.engine.target_shares = shares;
+    page->Add("target quotas", TargetMetrics([shares] { return shares->Usage(); }));
+  }
   std::unique_ptr<RequestLog> request_log;
   if (!options.request_log.path.empty()) {
     AERIE_ASSIGN_OR_RETURN(request_log, RequestLog::Open(options.request_log, &server_metrics));

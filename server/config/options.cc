@@ -137,6 +137,7 @@ absl::Status Options::Validate() const {
   AERIE_RETURN_IF_ERROR(CheckSink());
   AERIE_RETURN_IF_ERROR(kv.Validate());
   AERIE_RETURN_IF_ERROR(grpc.Validate());
+  AERIE_RETURN_IF_ERROR(clients.Validate(grpc.max_message_bytes));
   AERIE_RETURN_IF_ERROR(metrics.Validate());
   AERIE_RETURN_IF_ERROR(admin.Validate());
   AERIE_RETURN_IF_ERROR(CheckSecurity());

@@ -16,6 +16,7 @@
 #include "common/wiring_report.h"
 #include "server/engine/draft_engine.h"
 #include "server/request_log/request_log.h"
+#include "server/transport/client_limits.h"
 #include "server/transport/grpc_server.h"
 
 namespace aerie {
@@ -95,6 +96,7 @@ struct Options {
   std::vector<DrafterOptions> more_drafters;  // of --drafters
   ComputeOptions compute;
   EngineOptions engine;
+  ClientLimitOptions clients;
   KvOptions kv;
   GrpcServerOptions grpc;
   MetricsOptions metrics;

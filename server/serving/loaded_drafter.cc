@@ -87,6 +87,7 @@ absl::StatusOr<std::shared_ptr<LoadedDrafter>> LoadedDrafter::Start(const Drafte
   served.round_observer = out->observers_.get();
   served.info = DescribeDrafter(spec);
   served.limits = DescribeLimits(limits, kv_store, options.grpc.max_message_bytes);
+  DescribeClientLimits(options.clients, &served.limits);
   served.guard_profile = has_profile;
   out->watchers_->AddTo(&served);
   around.page->Add(out->page_key_, out->metrics_.metrics());

@@ -102,6 +102,13 @@ absl::StatusOr<std::string> AccessControl::Admit(const grpc::CallbackServerConte
   return caller->name;
 }
 
+std::string AccountOf(const std::string& name, const std::string& peer) {
+  if (!name.empty()) return name;
+  // "ipv4:10.0.0.7:41234", "ipv6:%5B2001:db8::7%5D:41234", "unix:PATH" or "unix:" alone.
+  if (absl::StartsWith(peer, "unix:")) return "unix";
+  return peer.substr(0, peer.rfind(':'));
+}
+
 absl::Status SettleClient(const std::string& name, std::string* claimed) {
   if (name.empty() || *claimed == name) return absl::OkStatus();
   if (!claimed->empty()) {

@@ -39,6 +39,11 @@ class AccessControl {
   mutable std::shared_ptr<const TokenBook> book_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Whom the limits of server/transport/client_limits.h are about: `name`, what the caller was
+// admitted as, or, where nobody is asked, the host of `peer`, which is gRPC's text for where a call
+// comes from. What a client calls itself counts for nothing here: it may have many names.
+std::string AccountOf(const std::string& name, const std::string& peer);
+
 // `*claimed`, what a client calls itself, becomes `name`, what it was admitted as, when it is
 // empty. PERMISSION_DENIED when it claims another: its quota would be another's.
 absl::Status SettleClient(const std::string& name, std::string* claimed);

@@ -37,6 +37,7 @@ void DraftStream::HandleOpen(const RequestPtr& request) {
   if (!open.ok()) return Reject(request, open.status(), *backend_->drafters->First());
   const absl::StatusOr<ServedDrafterPtr> drafter = DrafterOf(*open, *backend_->drafters);
   if (!drafter.ok()) return FailNobodys(request, drafter.status());
+  if (!TakeShare(request, /*rows=*/0, **drafter)) return;
   if (absl::Status client = SettleClient(caller_, &open->options.client); !client.ok()) {
     return Fail(request, client);
   }
@@ -60,11 +61,13 @@ void DraftStream::HandleDraft(const RequestPtr& request) {
   const absl::StatusOr<ServedDrafterPtr> drafter =
       DrafterOf(request->message.draft(), *backend_->drafters);
   if (!drafter.ok()) return FailNobodys(request, drafter.status());
+  if (!TakeShare(request, request->message.draft().token_ids_size(), **drafter)) return;
   absl::StatusOr<DraftCall> call = DecodeDraftRequest(
       request->message.draft(), (*drafter)->engine->spec(), request->arrival, deadline_);
   if (!call.ok()) return Reject(request, call.status(), **drafter);
   // Unpacked rows own themselves; others point into the request.
   if (call->rows_owner == nullptr) call->rows_owner = request;
+  call->client = caller_;
   call->cancel = request->cancel;
   call->copy_in = absl::Now() - request->arrival;
   (*drafter)->engine->Draft(
@@ -96,6 +99,20 @@ void DraftStream::HandleClose(const RequestPtr& request) {
                               self->Tell(*request, absl::OkStatus());
                               self->Reply(request, std::move(response));
                             });
+}
+
+bool DraftStream::TakeShare(const RequestPtr& request, int64_t rows, const ServedDrafter& drafter) {
+  if (limits_.clients == nullptr) return true;
+  RejectReason reason = RejectReason::kClientRows;
+  absl::StatusOr<ClientLimits::Stay> stay =
+      limits_.clients->Admit(account_, request->bytes, rows, &reason);
+  if (!stay.ok()) {
+    if (drafter.round_observer != nullptr) drafter.round_observer->OnRejected(reason);
+    Fail(request, stay.status());
+    return false;
+  }
+  request->stay = *std::move(stay);
+  return true;
 }
 
 void DraftStream::Tell(const Request& request, const absl::Status& status) const {
