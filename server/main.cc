@@ -20,11 +20,11 @@
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "server/config/flags.h"
+#include "server/config/metrics_page.h"
 #include "server/config/port_file.h"
 #include "server/config/serving_gate.h"
 #include "server/config/stop_signal.h"
 #include "server/load_model.h"
-#include "server/metrics/exporter.h"
 #include "server/metrics/metric_page.h"
 #include "server/metrics/server_metrics.h"
 #include "server/metrics/target_metrics.h"
@@ -156,11 +156,7 @@ absl::Status Serve(Options options, StopSignal* stop) {
     const DrafterSpec& spec = drafter->engine->spec();
     options.LimitRowsToMessage(spec.wiring.size() * int64_t{spec.target_hidden_size});
   }
-  std::unique_ptr<Exporter> exporter;
-  if (options.metrics.enabled()) {
-    AERIE_ASSIGN_OR_RETURN(exporter, StartExporter(options.metrics.listen, page));
-    AERIE_LOG(info, "metrics at http://{}/metrics", exporter->address());
-  }
+  AERIE_ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, StartMetricsPage(options, page));
   service.Serve({.drafters = &drafters.directory(),
                  .info = BuildServerInfo({kVersion, kRevision, kCompiler, LibTorchVersion()},
                                          options.settings, options.wiring_guard),

@@ -55,11 +55,17 @@ struct KvOptions {
   absl::Status Validate() const;
 };
 
+// With a token file the page asks for the role metrics.
 struct MetricsOptions {
   std::string listen = "127.0.0.1:9464";  // host:port; "off": no metrics page
+  bool tls = false;                       // over HTTPS, with the files of the gRPC listeners
 
   bool enabled() const { return listen != "off"; }
-  absl::Status Validate() const;
+  // What of `all` guards the page.
+  SecurityOptions SecurityOf(const SecurityOptions& all) const;
+  // `security`: all that is set. INVALID_ARGUMENT also for a page that other hosts can reach and
+  // nothing guards.
+  absl::Status Validate(const SecurityOptions& security) const;
 };
 
 // Where AdminService is served, for who runs the server. Off unless somebody says where. TLS and
