@@ -51,6 +51,7 @@ inline constexpr char kReasonRequestInvalid[] = "REQUEST_INVALID";
 inline constexpr char kReasonSeqBehind[] = "SEQ_BEHIND";
 inline constexpr char kReasonSessionLimit[] = "SESSION_LIMIT";
 inline constexpr char kReasonSessionUnknown[] = "SESSION_UNKNOWN";
+inline constexpr char kReasonTargetLimit[] = "TARGET_LIMIT";
 inline constexpr char kReasonTokenOutOfRange[] = "TOKEN_OUT_OF_RANGE";
 inline constexpr char kReasonTooManyRows[] = "TOO_MANY_ROWS";
 inline constexpr char kReasonUnauthenticated[] = "UNAUTHENTICATED";

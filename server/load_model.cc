@@ -6,11 +6,27 @@
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "server/checkpoint/checkpoint.h"
+#include "server/model/compute_choice.h"
 #include "server/model/eagle3_model.h"
+#include "server/model/weight_bytes.h"
 
 namespace aerie {
 
-absl::StatusOr<LoadedModel> LoadModel(const DrafterOptions& source, const Options& options) {
+namespace {
+
+// What loading it takes of this machine's memory; on a device, the device says itself when it has
+// no more.
+absl::StatusOr<MemoryNeed> NeedOf(const Checkpoint& checkpoint, const ModelOptions& options) {
+  AERIE_ASSIGN_OR_RETURN(const ComputeChoice choice,
+                         ChooseCompute(checkpoint.spec, options.dtype, ThisCpu()));
+  return MemoryNeed{.weights = WeightBytes(checkpoint, choice.element),
+                    .draft_kv = options.kv_memory_bytes};
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedModel> LoadModel(const DrafterOptions& source, const Options& options,
+                                      const MemoryCheck& check) {
   CheckpointOptions checkpoint_options;
   checkpoint_options.name = source.name;
   checkpoint_options.embedding_key = source.embedding_key;
@@ -31,6 +47,10 @@ absl::StatusOr<LoadedModel> LoadModel(const DrafterOptions& source, const Option
   model_options.threads = options.compute.threads;
   model_options.kv_memory_bytes = options.kv.memory_bytes;
   model_options.kv_page_rows = options.kv.page_rows;
+  if (options.compute.device == "cpu") {
+    AERIE_ASSIGN_OR_RETURN(const MemoryNeed need, NeedOf(checkpoint, model_options));
+    AERIE_RETURN_IF_ERROR(check(need));
+  }
   AERIE_ASSIGN_OR_RETURN(std::unique_ptr<DraftModel> model,
                          LoadEagle3Model(checkpoint, model_options));
   for (const Setting& setting : model->spec().settings) {

@@ -6,6 +6,7 @@
 namespace aerie {
 
 // A ModelLoader. Any code: why the checkpoint, or the device, is not what it should be.
-absl::StatusOr<LoadedModel> LoadModel(const DrafterOptions& source, const Options& options);
+absl::StatusOr<LoadedModel> LoadModel(const DrafterOptions& source, const Options& options,
+                                      const MemoryCheck& check);
 
 }  // namespace aerie

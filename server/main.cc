@@ -20,13 +20,14 @@
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "server/config/flags.h"
+#include "server/config/metrics_page.h"
 #include "server/config/port_file.h"
 #include "server/config/serving_gate.h"
 #include "server/config/stop_signal.h"
 #include "server/load_model.h"
-#include "server/metrics/exporter.h"
 #include "server/metrics/metric_page.h"
 #include "server/metrics/server_metrics.h"
+#include "server/metrics/target_metrics.h"
 #include "server/model/eagle3_model.h"
 #include "server/probe.h"
 #include "server/request_log/request_log.h"
@@ -112,7 +113,11 @@ absl::Status Serve(Options options, StopSignal* stop) {
   if (!options.process.port_file.empty()) {
     AERIE_RETURN_IF_ERROR(RemovePortFile(options.process.port_file));
   }
-  DraftServiceImpl service(ServiceLimits{.max_message_bytes = options.grpc.max_message_bytes});
+  ServiceLimits limits{.max_message_bytes = options.grpc.max_message_bytes};
+  if (options.clients.enabled()) {
+    limits.clients = std::make_shared<ClientLimits>(options.clients, absl::Now);
+  }
+  DraftServiceImpl service(limits);
   AERIE_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcServer> server,
                          GrpcServer::Start(options.grpc, &service));
   for (const std::string& address : server->addresses()) {
@@ -126,6 +131,11 @@ absl::Status Serve(Options options, StopSignal* stop) {
   LogSettings(options.settings);
   ServerMetrics server_metrics({kVersion, kRevision, kCompiler, LibTorchVersion()});
   const auto page = std::make_shared<MetricPage>(server_metrics.metrics());
+  if (!options.engine.target_quotas.empty()) {
+    const auto shares = std::make_shared<TargetQuotas>(options.engine.target_quotas);
+    options.engine.target_shares = shares;
+    page->Add("target quotas", TargetMetrics([shares] { return shares->Usage(); }));
+  }
   std::unique_ptr<RequestLog> request_log;
   if (!options.request_log.path.empty()) {
     AERIE_ASSIGN_OR_RETURN(request_log, RequestLog::Open(options.request_log, &server_metrics));
@@ -133,7 +143,11 @@ absl::Status Serve(Options options, StopSignal* stop) {
   }
   ServingGate gate([&server](bool serving) { server->SetServing(serving); });
   DrafterRegistry drafters(
-      {.options = &options, .gate = &gate, .page = page.get(), .request_log = request_log.get()},
+      {.options = &options,
+       .gate = &gate,
+       .page = page.get(),
+       .request_log = request_log.get(),
+       .memory_room = [] { return FindMemoryRoom("/proc", "/sys/fs/cgroup"); }},
       LoadModel, &server_metrics);
   for (const DrafterOptions& source : options.AllDrafters()) {
     AERIE_RETURN_IF_ERROR(drafters.LoadAtStart(source));
@@ -142,11 +156,7 @@ absl::Status Serve(Options options, StopSignal* stop) {
     const DrafterSpec& spec = drafter->engine->spec();
     options.LimitRowsToMessage(spec.wiring.size() * int64_t{spec.target_hidden_size});
   }
-  std::unique_ptr<Exporter> exporter;
-  if (options.metrics.enabled()) {
-    AERIE_ASSIGN_OR_RETURN(exporter, StartExporter(options.metrics.listen, page));
-    AERIE_LOG(info, "metrics at http://{}/metrics", exporter->address());
-  }
+  AERIE_ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, StartMetricsPage(options, page));
   service.Serve({.drafters = &drafters.directory(),
                  .info = BuildServerInfo({kVersion, kRevision, kCompiler, LibTorchVersion()},
                                          options.settings, options.wiring_guard),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -76,6 +77,28 @@ void AddReport(const v1::WiringReport& report, std::string* out) {
   }
 }
 
+// A line for each that is set.
+void AppendClientLimits(const v1::Limits& limits, std::string* out) {
+  const std::pair<const char*, uint64_t> all[] = {
+      {"sessions", limits.max_sessions_per_client()},
+      {"waiting calls", limits.max_queued_per_client()},
+      {"rows a second", limits.max_rows_per_second_per_client()},
+      {"rows at once after a pause", limits.row_burst_per_client()},
+      {"bytes in unanswered requests", limits.max_bytes_in_flight_per_client()}};
+  for (const auto& [what, most] : all) {
+    if (most > 0) absl::StrAppend(out, "  of one client: ", most, " ", what, "\n");
+  }
+  for (const v1::TargetQuota& quota : limits.target_quotas()) {
+    absl::StrAppend(out, "  of target ", Printable(quota.target()), ":");
+    if (quota.sessions() > 0) absl::StrAppend(out, " ", quota.sessions(), " sessions");
+    if (quota.rows_per_second() > 0) {
+      absl::StrAppend(out, quota.sessions() > 0 ? "," : "", " ", quota.rows_per_second(),
+                      " rows a second");
+    }
+    absl::StrAppend(out, "\n");
+  }
+}
+
 }  // namespace
 
 std::string ToJson(const google::protobuf::Message& message) {
@@ -125,7 +148,9 @@ std::string ToText(const v1::GetServerInfoResponse& info) {
   absl::StrAppend(&out, "limits: k ", limits.max_k(), ", ", limits.max_rows_per_call(),
                   " rows a call, ", limits.max_message_bytes(), " bytes a message, ",
                   limits.max_sessions(), " sessions of ", limits.max_context(), " rows, ",
-                  limits.kv_memory_bytes(), " bytes of draft KV\nsettings:\n");
+                  limits.kv_memory_bytes(), " bytes of draft KV\n");
+  AppendClientLimits(limits, &out);
+  absl::StrAppend(&out, "settings:\n");
   AddSettings(info.settings(), &out);
   return out;
 }

@@ -110,4 +110,31 @@ absl::StatusOr<std::map<std::string, int32_t>> ReadWeights(const std::string& fl
   return weights;
 }
 
+absl::StatusOr<TargetQuotaMap> ReadTargetQuotas(const std::string& flag,
+                                                const std::vector<std::string>& texts) {
+  TargetQuotaMap quotas;
+  for (const std::string& text : texts) {
+    // The last sign: a name may hold one, and colons; numbers hold neither.
+    const size_t sign = text.rfind('=');
+    const std::string numbers = sign == std::string::npos ? "" : text.substr(sign + 1);
+    const size_t colon = numbers.find(':');
+    TargetQuota quota;
+    if (!absl::SimpleAtoi(numbers.substr(0, colon), &quota.sessions) ||
+        (colon != std::string::npos &&
+         !absl::SimpleAtoi(numbers.substr(colon + 1), &quota.rows_per_second))) {
+      return Unreadable(flag, text,
+                        "a target's name, =, its sessions, and perhaps : and its rows "
+                        "a second",
+                        "llama-70b=64:20000");
+    }
+    const std::string name = text.substr(0, sign);
+    if (!quotas.emplace(name, quota).second) {
+      return absl::InvalidArgumentError(absl::StrCat("--", flag, " names the target \"", name,
+                                                     "\" twice; expected one quota a target; "
+                                                     "remove all but one"));
+    }
+  }
+  return quotas;
+}
+
 }  // namespace aerie

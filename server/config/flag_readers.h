@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/wiring.h"
 #include "common/wiring_report.h"
+#include "server/engine/target_quotas.h"
 
 namespace aerie {
 
@@ -33,5 +34,8 @@ absl::StatusOr<std::string> ReadText(const std::string& flag, const std::string&
 // NAME=WEIGHT each; no name twice.
 absl::StatusOr<std::map<std::string, int32_t>> ReadWeights(const std::string& flag,
                                                            const std::vector<std::string>& texts);
+// NAME=SESSIONS or NAME=SESSIONS:ROWS_PER_SECOND each; no name twice.
+absl::StatusOr<TargetQuotaMap> ReadTargetQuotas(const std::string& flag,
+                                                const std::vector<std::string>& texts);
 
 }  // namespace aerie

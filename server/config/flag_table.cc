@@ -105,30 +105,6 @@ void AddLimitFlags(TableBuilder& table) {
             [](Options& o) -> int64_t& { return o.grpc.max_message_bytes; });
 }
 
-void AddClientFlags(TableBuilder& table) {
-  table.Group("Clients");
-  table.Int(
-      "max-sessions-per-client",
-      "Sessions that one client may hold, by the name that it gives; 0: as many as there are.",
-      [](Options& o) -> int32_t& { return o.engine.max_sessions_per_client; });
-  table.Int("max-queued-per-client",
-            "Calls of one client that wait for their first pass; 0: as many as may wait.",
-            [](Options& o) -> int32_t& { return o.engine.max_queued_per_client; });
-  table.Raw({.name = "client-weight",
-             .group = "",
-             .value = "NAME=W",
-             .help = "A client's share of each pass against the others', 1..1000; 1 for those that "
-                     "are not named. An empty NAME: clients without one. Repeatable; the "
-                     "environment variable takes a comma-separated list.",
-             .default_text = "",
-             .repeatable = true,
-             .set = [](const std::vector<std::string>& texts, Options* options) -> absl::Status {
-               AERIE_ASSIGN_OR_RETURN(options->engine.client_weights,
-                                      ReadWeights("client-weight", texts));
-               return absl::OkStatus();
-             }});
-}
-
 void AddKvFlags(TableBuilder& table) {
   table.Group("Draft KV");
   table.Add("kv-memory", "BYTES",

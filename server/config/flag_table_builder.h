@@ -61,6 +61,8 @@ class TableBuilder {
   std::vector<Flag> flags_;
 };
 
+// client_flags.cc
+void AddClientFlags(TableBuilder& table);
 // security_flags.cc
 void AddSecurityFlags(TableBuilder& table);
 

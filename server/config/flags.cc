@@ -7,7 +7,6 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -15,6 +14,7 @@
 #include "aerie_version.h"
 #include "common/status_macros.h"
 #include "server/config/flag_table.h"
+#include "server/config/probe_flags.h"
 
 namespace aerie {
 namespace {
@@ -70,25 +70,6 @@ void AddTo(CLI::App& app, const Flag& flag, std::vector<std::string>& texts) {
   if (!flag.default_text.empty() && !flag.may_stand_alone) option->default_str(flag.default_text);
 }
 
-// A probe is no server: a flag of one beside it is a mistake. Its environment is ignored, since a
-// container's probe runs in the container's environment.
-absl::Status CheckProbe(const std::string& address, const std::vector<std::string>& arguments) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon + 1 == address.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--probe is \"", address,
-                     "\"; expected host:port or unix:PATH; give the address that the server "
-                     "listens on, such as 127.0.0.1:50051"));
-  }
-  const size_t own = absl::StartsWith(arguments.front(), "--probe=") ? 1 : 2;
-  if (arguments.size() == own && absl::StartsWith(arguments.front(), "--probe")) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--probe ", address, " comes with other flags (", absl::StrJoin(arguments, " "),
-                   "); expected it alone, as it starts no server; remove the others"));
-}
-
 }  // namespace
 
 Environment ProcessEnvironment() {
@@ -108,13 +89,7 @@ absl::StatusOr<Invocation> ParseCommandLine(const std::vector<std::string>& argu
   app.set_help_flag("-h,--help", "Print this and leave.");
   bool version = false;
   app.add_flag("--version", version, "Print the version and leave.");
-  std::string probe;
-  CLI::Option* const probing =
-      app.add_option("--probe", probe,
-                     "Ask the server at ADDRESS (host:port or unix:PATH) whether it serves, say so "
-                     "and leave: exit code 0 it does, 1 it does not (loading, draining), 2 it "
-                     "cannot be asked.")
-          ->type_name("ADDRESS");
+  ProbeFlags probe(&app);
   const std::vector<Flag> flags = FlagTable();
   std::map<std::string, std::vector<std::string>> given;
   for (const Flag& flag : flags) AddTo(app, flag, given[flag.name]);
@@ -143,11 +118,8 @@ absl::StatusOr<Invocation> ParseCommandLine(const std::vector<std::string>& argu
     out.print = VersionText();
     return out;
   }
-  if (probing->count() > 0) {
-    AERIE_RETURN_IF_ERROR(CheckProbe(probe, arguments));
-    out.probe = probe;
-    return out;
-  }
+  AERIE_ASSIGN_OR_RETURN(out.probe, probe.Read(given));
+  if (out.probe.has_value()) return out;
   for (const Flag& flag : flags) {
     const Source source = SourceOf(flag, given[flag.name], environment);
     Setting setting{SettingNameOf(flag), flag.default_text, source.name};

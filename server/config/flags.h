@@ -10,15 +10,22 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/rpc/channel.h"
 #include "server/config/options.h"
 
 namespace aerie {
 
+// What --probe asks, and how it is reached.
+struct ProbeOptions {
+  std::string address;
+  rpc::ChannelFiles files;
+};
+
 struct Invocation {
   // Set by --help and --version: print it and leave; the options are not to be used.
   std::optional<std::string> print;
-  // Set by --probe: ask the server at this address for its health and leave; likewise.
-  std::optional<std::string> probe;
+  // Set by --probe: ask that server for its health and leave; likewise.
+  std::optional<ProbeOptions> probe;
   Options options;
 };
 

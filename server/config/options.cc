@@ -84,13 +84,6 @@ absl::Status KvOptions::Validate() const {
   return absl::OkStatus();
 }
 
-absl::Status MetricsOptions::Validate() const {
-  if (!enabled() || listen.find(':') != std::string::npos) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--metrics-listen is \"", listen,
-                   "\"; expected host:port or off; give an address such as 127.0.0.1:9464"));
-}
-
 absl::Status AdminOptions::Validate() const {
   const size_t colon = listen.rfind(':');
   if (!enabled() || (colon != std::string::npos && colon + 1 < listen.size())) {
@@ -137,7 +130,8 @@ absl::Status Options::Validate() const {
   AERIE_RETURN_IF_ERROR(CheckSink());
   AERIE_RETURN_IF_ERROR(kv.Validate());
   AERIE_RETURN_IF_ERROR(grpc.Validate());
-  AERIE_RETURN_IF_ERROR(metrics.Validate());
+  AERIE_RETURN_IF_ERROR(clients.Validate(grpc.max_message_bytes));
+  AERIE_RETURN_IF_ERROR(metrics.Validate(grpc.security));
   AERIE_RETURN_IF_ERROR(admin.Validate());
   AERIE_RETURN_IF_ERROR(CheckSecurity());
   AERIE_RETURN_IF_ERROR(CheckRecord());

@@ -16,6 +16,7 @@
 #include "common/wiring_report.h"
 #include "server/engine/draft_engine.h"
 #include "server/request_log/request_log.h"
+#include "server/transport/client_limits.h"
 #include "server/transport/grpc_server.h"
 
 namespace aerie {
@@ -54,11 +55,17 @@ struct KvOptions {
   absl::Status Validate() const;
 };
 
+// With a token file the page asks for the role metrics.
 struct MetricsOptions {
   std::string listen = "127.0.0.1:9464";  // host:port; "off": no metrics page
+  bool tls = false;                       // over HTTPS, with the files of the gRPC listeners
 
   bool enabled() const { return listen != "off"; }
-  absl::Status Validate() const;
+  // What of `all` guards the page.
+  SecurityOptions SecurityOf(const SecurityOptions& all) const;
+  // `security`: all that is set. INVALID_ARGUMENT also for a page that other hosts can reach and
+  // nothing guards.
+  absl::Status Validate(const SecurityOptions& security) const;
 };
 
 // Where AdminService is served, for who runs the server. Off unless somebody says where. TLS and
@@ -95,6 +102,7 @@ struct Options {
   std::vector<DrafterOptions> more_drafters;  // of --drafters
   ComputeOptions compute;
   EngineOptions engine;
+  ClientLimitOptions clients;
   KvOptions kv;
   GrpcServerOptions grpc;
   MetricsOptions metrics;

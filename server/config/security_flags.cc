@@ -31,6 +31,19 @@ void AddSecurityFlags(TableBuilder& table) {
                                       ReadSwitch("insecure", texts.front()));
                return absl::OkStatus();
              }});
+  table.Raw({.name = "metrics-tls",
+             .group = "",
+             .value = "on|off",
+             .help = "Serve the metrics page over TLS, with the files of the gRPC listeners: who "
+                     "reads it shows a client certificate where those ask for one. Alone it means "
+                     "on; without it, off.",
+             .default_text = "off",
+             .may_stand_alone = true,
+             .set = [](const std::vector<std::string>& texts, Options* options) -> absl::Status {
+               AERIE_ASSIGN_OR_RETURN(options->metrics.tls,
+                                      ReadSwitch("metrics-tls", texts.front()));
+               return absl::OkStatus();
+             }});
   table.Add("unix-socket-mode", "MODE",
             "Octal permission bits of Unix sockets; who may write may connect.", "0660", ReadMode,
             [](Options& o) -> int32_t& { return o.grpc.security.unix_socket_mode; });

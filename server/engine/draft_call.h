@@ -24,6 +24,7 @@
 #include "common/manifest.h"
 #include "common/session_options.h"
 #include "server/engine/cancel_flag.h"
+#include "server/engine/target_quotas.h"
 
 namespace aerie {
 
@@ -43,6 +44,8 @@ struct EngineOptions {
   // Rows past sink + window of a session are dropped from its draft KV; 0: none ever is.
   int32_t draft_window = 0;
   int32_t draft_sink = 4;  // rows at the start that a window keeps
+  TargetQuotaMap target_quotas;
+  std::shared_ptr<TargetQuotas> target_shares;  // these, of all engines together; null: none
   // What the ids of all sessions begin with, so that who has several engines knows whose one is.
   std::string session_tag;
 
@@ -69,7 +72,8 @@ enum class NoDraftReason {
 // One draft call. What needs no session (a known dtype, no NaN) has been checked by the caller.
 struct DraftCall {
   std::variant<std::string, Manifest> sequence;  // session id, or stateless
-  uint64_t seq = 0;                              // 0: not numbered
+  std::string client;  // of a stateless call: who makes it; empty: nobody knows
+  uint64_t seq = 0;    // 0: not numbered
   int64_t base_length = 0;
   std::vector<int32_t> tokens;
   HiddenRows rows;                  // [tokens.size(), width]

@@ -98,8 +98,15 @@ class DraftCore {
   // Checks whether a session of `manifest` may be opened, and what it asks for.
   absl::StatusOr<Session::Setup> SetUpSession(const Manifest& manifest,
                                               const SessionOptions& options);
-  // Counts a session, or a stateless call, for its client. RESOURCE_EXHAUSTED: there is no place.
-  absl::StatusOr<Client*> TakePlace(const std::string& client);
+  // Counts a session, or a stateless call, for its client and target. RESOURCE_EXHAUSTED: there is
+  // no place.
+  absl::StatusOr<Client*> TakePlace(const std::string& client, const std::string& target);
+  void LeavePlace(Client* client, const std::string& target);
+  // Whose quota the sessions of a target count for; null: nobody's.
+  TargetShare* ShareOf(const std::string& target) const;
+  // Counts the rows of a call that is about to be served. RESOURCE_EXHAUSTED: its target has
+  // brought too many.
+  absl::Status TakeRows(const DraftCall& call, const Session& session, absl::Time now);
   absl::StatusOr<OpenResult> OpenSession(const Manifest& manifest, const SessionOptions& options,
                                          absl::Time now);
   // The session that `options` wants to fork, when it can be; nullptr: it wants none.

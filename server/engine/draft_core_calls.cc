@@ -90,6 +90,11 @@ void DraftCore::ServeDraft(SessionEntry* entry, WaitingDraft draft, absl::Time n
     CountQueued(entry->client, -1);
     return;
   }
+  if (absl::Status taken = TakeRows(call, session, now); !taken.ok()) {
+    CountQueued(entry->client, -1);
+    RefuseDraft(entry, call, std::move(draft.done), std::move(taken), now);
+    return;
+  }
   entry->active = draft.arrival_number;
   StartRound(draft.arrival_number, entry, nullptr, nullptr, entry->client, std::move(call),
              std::move(draft.done));
@@ -110,20 +115,26 @@ void DraftCore::ServeStateless(DraftCall call, DraftDone done, absl::Time now) {
     return;
   }
   if (AnswerWithoutPass(call, nullptr, session.get(), &done, now)) return;
-  const absl::StatusOr<Client*> client = TakePlace(/*client=*/"");
+  const std::string& target = session->target_id();
+  const absl::StatusOr<Client*> client = TakePlace(call.client, target);
   if (!client.ok()) {
     RefuseDraft(nullptr, call, std::move(done), client.status(), now);
     return;
   }
-  if (absl::Status fits = clients_.CheckQueue(**client); !fits.ok()) {
-    clients_.RemoveSession(*client);
+  absl::Status fits = clients_.CheckQueue(**client);
+  if (!fits.ok()) {
     observer_->OnRejected(RejectReason::kQuota);
+  } else {
+    fits = TakeRows(call, *session, now);
+  }
+  if (!fits.ok()) {
+    LeavePlace(*client, target);
     RefuseDraft(nullptr, call, std::move(done), std::move(fits), now);
     return;
   }
   CountQueued(*client, 1);
   ++stateless_;
-  auto watch = Watch({.client = "",
+  auto watch = Watch({.client = call.client,
                       .manifest = std::get<Manifest>(call.sequence),
                       .first_row = 0,
                       .stateless = true},

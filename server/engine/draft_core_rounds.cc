@@ -60,7 +60,7 @@ void DraftCore::RemoveRound(RoundMap::iterator place, absl::Time now) {
   if (entry == nullptr) {
     --stateless_;
     pages_.Release(&active.stateless->pages());
-    clients_.RemoveSession(active.client);
+    LeavePlace(active.client, active.stateless->target_id());
   }
   rounds_.erase(place);
   if (entry == nullptr) return;

@@ -33,11 +33,36 @@ absl::StatusOr<Session::Setup> DraftCore::SetUpSession(const Manifest& manifest,
                         .visible = visible};
 }
 
-absl::StatusOr<Client*> DraftCore::TakePlace(const std::string& client) {
+TargetShare* DraftCore::ShareOf(const std::string& target) const {
+  return options_.target_shares == nullptr ? nullptr : options_.target_shares->Find(target);
+}
+
+absl::StatusOr<Client*> DraftCore::TakePlace(const std::string& client, const std::string& target) {
   absl::StatusOr<Client*> place = SessionLimitError(options_.max_sessions);
   if (sessions() + stateless_ < options_.max_sessions) place = clients_.AddSession(client);
-  if (!place.ok()) observer_->OnRejected(RejectReason::kQuota);
-  return place;
+  if (!place.ok()) {
+    observer_->OnRejected(RejectReason::kQuota);
+    return place;
+  }
+  TargetShare* const share = ShareOf(target);
+  const absl::Status fits = share == nullptr ? absl::OkStatus() : share->AddSession();
+  if (fits.ok()) return place;
+  clients_.RemoveSession(*place);
+  observer_->OnRejected(RejectReason::kTargetQuota);
+  return fits;
+}
+
+void DraftCore::LeavePlace(Client* client, const std::string& target) {
+  if (TargetShare* const share = ShareOf(target); share != nullptr) share->RemoveSession();
+  clients_.RemoveSession(client);
+}
+
+absl::Status DraftCore::TakeRows(const DraftCall& call, const Session& session, absl::Time now) {
+  TargetShare* const share = ShareOf(session.target_id());
+  if (share == nullptr) return absl::OkStatus();
+  absl::Status taken = share->TakeRows(static_cast<int64_t>(call.tokens.size()), now);
+  if (!taken.ok()) observer_->OnRejected(RejectReason::kTargetQuota);
+  return taken;
 }
 
 void DraftCore::Open(const Manifest& manifest, const SessionOptions& options, OpenDone done,
@@ -54,7 +79,7 @@ absl::StatusOr<OpenResult> DraftCore::OpenSession(const Manifest& manifest,
   AERIE_ASSIGN_OR_RETURN(Session::Setup setup, SetUpSession(manifest, options));
   AERIE_ASSIGN_OR_RETURN(SessionEntry * forked, FindForked(options));
   if (forked != nullptr) setup.visible.start = setup.options.start = forked->session.start();
-  AERIE_ASSIGN_OR_RETURN(Client * client, TakePlace(options.client));
+  AERIE_ASSIGN_OR_RETURN(Client * client, TakePlace(options.client, manifest.target_id));
   setup.id = options_.session_tag + NewSessionId();
   setup.opened = now;
   SessionEntry* entry = table_.Add(std::move(setup), client, now);
@@ -127,8 +152,9 @@ SessionRecord DraftCore::EndSession(SessionEntry* entry, SessionEnd end,
     entry->watch->OnJudgement(*record.judgement, now);
   }
   Client* client = entry->client;
+  const std::string target = entry->session.target_id();
   table_.Erase(entry);
-  clients_.RemoveSession(client);
+  LeavePlace(client, target);
   observer_->OnSessionEnded(record);
   return record;
 }

@@ -46,6 +46,7 @@ absl::Status EngineOptions::Validate() const {
                                                    weight, "; expected 1..", kMostWeight,
                                                    "; leave the client out for a weight of 1"));
   }
+  AERIE_RETURN_IF_ERROR(ValidateTargetQuotas(target_quotas));
   if (!(session_lease > absl::ZeroDuration())) {
     return absl::InvalidArgumentError(
         absl::StrCat("--session-lease is ", absl::FormatDuration(session_lease),

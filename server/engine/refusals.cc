@@ -13,6 +13,9 @@ constexpr absl::Duration kQueueRetry = absl::Milliseconds(100);
 // Sessions end by their sequences ending, which takes seconds.
 constexpr absl::Duration kSessionRetry = absl::Seconds(1);
 
+// Whole milliseconds, upwards: whoever waits so long does not come too early.
+absl::Duration Readable(absl::Duration wait) { return absl::Ceil(wait, absl::Milliseconds(1)); }
+
 absl::Status ResourceExhausted(const char* reason, absl::Duration retry_after,
                                std::string message) {
   ErrorDetail detail;
@@ -87,6 +90,49 @@ absl::Status ClientQueueError(const std::string& client, int32_t max_queued) {
                    "\" wait already; expected fewer; decode this round without a draft and try "
                    "again in ",
                    absl::FormatDuration(kQueueRetry)));
+}
+
+absl::Status ClientRowsError(const std::string& client, int32_t rows_per_second, int32_t burst,
+                             absl::Duration wait) {
+  const absl::Duration retry = Readable(wait);
+  return ResourceExhausted(
+      kReasonClientLimit, retry,
+      absl::StrCat("client \"", client, "\" has brought more rows than it may by now; expected ",
+                   rows_per_second, " a second, and ", burst,
+                   " at once after a pause; decode this round without a draft and try again in ",
+                   absl::FormatDuration(retry)));
+}
+
+absl::Status ClientBytesError(const std::string& client, int64_t bytes, int64_t held,
+                              int64_t max_bytes) {
+  return ResourceExhausted(
+      kReasonClientLimit, kQueueRetry,
+      absl::StrCat("client \"", client, "\" sends ", bytes, " bytes while ", held,
+                   " of its are not answered yet; expected at most ", max_bytes,
+                   " together; wait for answers, or decode this round without a draft and try "
+                   "again in ",
+                   absl::FormatDuration(kQueueRetry)));
+}
+
+absl::Status TargetSessionsError(const std::string& target, int32_t max_sessions) {
+  return ResourceExhausted(
+      kReasonTargetLimit, kSessionRetry,
+      absl::StrCat("the quota of target \"", target, "\" is used up by ", max_sessions,
+                   " sessions; expected fewer; close one, or decode without drafts and try again "
+                   "in ",
+                   absl::FormatDuration(kSessionRetry)));
+}
+
+absl::Status TargetRowsError(const std::string& target, int32_t rows_per_second,
+                             absl::Duration wait) {
+  const absl::Duration retry = Readable(wait);
+  return ResourceExhausted(
+      kReasonTargetLimit, retry,
+      absl::StrCat("sessions of target \"", target,
+                   "\" have brought more rows than its quota has by now; expected ",
+                   rows_per_second,
+                   " a second; decode this round without a draft and try again in ",
+                   absl::FormatDuration(retry)));
 }
 
 absl::Status KvMemoryError(int64_t pages, int64_t pages_total) {

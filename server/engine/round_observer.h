@@ -24,7 +24,18 @@ enum class UnreportedReason { kClosed, kLease, kRollback, kStreamClosed, kShutdo
 // Why a call that was served got fewer tokens than the session's usual draft, or none.
 enum class SkipReason { kNotAsked, kContextLimit, kDeadline, kNotWorthwhile };
 enum class SessionEnd { kClosed, kLease, kStreamClosed, kShutdown };
-enum class RejectReason { kQueueFull, kDeadline, kLease, kWiring, kShape, kQuota, kKvMemory };
+enum class RejectReason {
+  kQueueFull,
+  kDeadline,
+  kLease,
+  kWiring,
+  kShape,
+  kQuota,  // sessions or waiting calls of one client
+  kKvMemory,
+  kClientRows,   // of one client a second
+  kClientBytes,  // of one client in unanswered requests
+  kTargetQuota,  // sessions, or rows a second, of one target
+};
 
 // One draft call from arrival to reply. Filled on the engine thread, handed over once, at its end
 // and before the reply, so that whoever reads the counters after a reply finds it counted. A call
@@ -63,6 +74,15 @@ struct PassRecord {
   int32_t sessions = 0;
   int64_t rows = 0;
   absl::Duration duration;
+};
+
+// What came of the quota of one target, or of all that have none of their own, so far.
+struct TargetUsage {
+  std::string quota;             // its name
+  int64_t sessions = 0;          // open now
+  int64_t rows = 0;              // of calls that were taken
+  int64_t refused_sessions = 0;  // calls without a session included
+  int64_t refused_calls = 0;     // for their rows
 };
 
 // Whose session it was and what it asked for.

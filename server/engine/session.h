@@ -47,6 +47,7 @@ class Session {
   explicit Session(Setup setup);
 
   const std::string& id() const { return setup_.id; }
+  const std::string& target_id() const { return setup_.target_id; }
   DType dtype() const { return setup_.dtype; }
   int64_t row_width() const { return setup_.row_width; }
   bool fp8() const { return setup_.fp8; }

@@ -1,31 +1,38 @@
 #include "server/metrics/exporter.h"
 
 #include <arpa/inet.h>
+#include <httplib.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/time.h"
-#include "civetweb.h"
-#include "common/check.h"
 #include "common/status_macros.h"
 #include "prometheus/collectable.h"
 #include "prometheus/text_serializer.h"
+#include "server/metrics/page_tls.h"
 
 namespace aerie {
 namespace {
+
+constexpr char kText[] = "text/plain; charset=utf-8";
+constexpr char kPage[] = "text/plain; version=0.0.4; charset=utf-8";
+// A few, so that one stuck reader does not hide the server from the monitoring.
+constexpr size_t kThreads = 4;
+constexpr time_t kPatienceSeconds = 5;  // also of a stop with a reader that is stuck
+// A scrape has no body.
+constexpr size_t kMostBodyBytes = 4096;
 
 struct Endpoint {
   std::string host;  // as the operator wrote it
@@ -45,7 +52,6 @@ absl::StatusOr<Endpoint> Resolve(const std::string& listen) {
   Endpoint endpoint;
   endpoint.host = listen.substr(0, colon);
   const std::string port = listen.substr(colon + 1);
-  // Looked at by hand: the HTTP library would read "80s" as TLS and a comma as a second address.
   if (port.empty() || port.find_first_not_of("0123456789") != std::string::npos ||
       !absl::SimpleAtoi(port, &endpoint.port) || endpoint.port > 65535) {
     return invalid(absl::StrCat("has port '", port, "'"));
@@ -67,69 +73,64 @@ absl::StatusOr<Endpoint> Resolve(const std::string& listen) {
   return endpoint;
 }
 
-// What a scrape is answered with. No exception may reach the library, which is C.
-int AnswerScrape(mg_connection* connection, void* collectable) {
-  const std::string_view method = mg_get_request_info(connection)->request_method;
-  if (method != "GET" && method != "HEAD") {
-    mg_send_http_error(connection, 405, "%s", "only GET and HEAD are served");
-    return 405;
-  }
-  std::string body;
-  try {
-    body = prometheus::TextSerializer().Serialize(
-        static_cast<const prometheus::Collectable*>(collectable)->Collect());
-  } catch (const std::exception& error) {
-    mg_send_http_error(connection, 500, "%s", error.what());
-    return 500;
-  }
-  mg_printf(connection,
-            "HTTP/1.1 200 OK\r\n"
-            "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
-            "Content-Length: %zu\r\n"
-            "Connection: close\r\n\r\n",
-            body.size());
-  if (method == "GET") mg_write(connection, body.data(), body.size());
-  return 200;
+// The library's own would let a second server share the port, and scrapes go to either.
+void ReuseAddressAlone(socket_t socket) {
+  const int yes = 1;
+  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 }
 
-class CivetExporter final : public Exporter {
- public:
-  explicit CivetExporter(std::shared_ptr<prometheus::Collectable> metrics)
-      : metrics_(std::move(metrics)) {
-    mg_init_library(MG_FEATURES_DEFAULT);
-  }
+// The library says only that it could not bind.
+std::string WhyNotBound(const Endpoint& endpoint) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return std::strerror(errno);
+  const auto close_fd = absl::MakeCleanup([fd] { close(fd); });
+  ReuseAddressAlone(fd);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(endpoint.port));
+  inet_pton(AF_INET, endpoint.ip.c_str(), &address.sin_addr);
+  const bool bound = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+                     listen(fd, 1) == 0;
+  return bound ? "the HTTP server did not start" : std::strerror(errno);
+}
 
-  ~CivetExporter() override {
-    if (server_ != nullptr) Stop();
-    mg_exit_library();
+class HttpExporter final : public Exporter {
+ public:
+  HttpExporter(ExporterOptions options, std::shared_ptr<prometheus::Collectable> metrics)
+      : options_(std::move(options)), metrics_(std::move(metrics)) {}
+
+  ~HttpExporter() override {
+    if (server_ != nullptr) server_->stop();
+    if (thread_.joinable()) thread_.join();
   }
 
   absl::Status Start(const Endpoint& endpoint) {
-    const std::string listen = absl::StrCat(endpoint.ip, ":", endpoint.port);
-    // Two threads, so that one stuck reader does not hide the server from the monitoring.
-    const char* options[] = {"listening_ports",    listen.c_str(), "num_threads", "2",
-                             "request_timeout_ms", "10000",        nullptr};
-    mg_callbacks callbacks{};
-    callbacks.log_message = &CivetExporter::KeepFirstMessage;
-    mg_init_data init{};
-    init.callbacks = &callbacks;
-    init.user_data = this;
-    init.configuration_options = options;
-    server_ = mg_start2(&init, nullptr);
-    if (server_ == nullptr) {
-      absl::MutexLock lock(&mutex_);
+    if (options_.tls == nullptr) {
+      server_ = std::make_unique<httplib::Server>();
+    } else {
+      server_ = std::make_unique<httplib::SSLServer>([this](SSL_CTX& context) {
+        ServeTls(context, &options_.tls);
+        return true;
+      });
+    }
+    SetUp();
+    port_ = endpoint.port;
+    if (endpoint.port == 0) {
+      port_ = server_->bind_to_any_port(endpoint.ip);
+    } else if (!server_->bind_to_port(endpoint.ip, endpoint.port)) {
+      port_ = -1;
+    }
+    if (port_ <= 0) {
       return absl::UnavailableError(absl::StrCat(
           "metrics cannot be served on ", endpoint.host, ":", endpoint.port, ": ",
-          first_message_.empty() ? "the HTTP server did not start" : first_message_,
+          WhyNotBound(endpoint),
           "; expected a free port on an address of this machine; stop what holds it, give another "
           "address, port 0 for a free port, or turn the metrics off"));
     }
-    mg_set_request_handler(server_, "/metrics$", &AnswerScrape, metrics_.get());
-    mg_server_port bound{};
-    AERIE_CHECK(mg_get_server_ports(server_, 1, &bound) == 1) << "listens on no port";
-    ip_ = endpoint.ip;
-    port_ = bound.port;
     address_ = absl::StrCat(endpoint.host, ":", port_);
+    thread_ = std::thread([this] { server_->listen_after_bind(); });
+    // Until then it could not be stopped.
+    listening_.WaitForNotification();
     return absl::OkStatus();
   }
 
@@ -137,57 +138,75 @@ class CivetExporter final : public Exporter {
   int32_t port() const override { return port_; }
 
  private:
-  // The library sees that it has to stop only when its wait for a connection ends, which takes two
-  // seconds if none comes. So it gets some.
-  void Stop() {
-    absl::Notification stopped;
-    std::thread stop([this, &stopped] {
-      mg_stop(server_);
-      stopped.Notify();
+  void SetUp() {
+    using httplib::Request;
+    using httplib::Response;
+    // The library takes its threads once it has begun to listen.
+    server_->new_task_queue = [this] {
+      listening_.Notify();
+      return new httplib::ThreadPool(kThreads);
+    };
+    server_->set_socket_options(&ReuseAddressAlone);
+    // A connection that is kept open holds a thread.
+    server_->set_keep_alive_max_count(1);
+    server_->set_keep_alive_timeout(kPatienceSeconds);
+    server_->set_read_timeout(kPatienceSeconds);
+    server_->set_write_timeout(kPatienceSeconds);
+    server_->set_payload_max_length(kMostBodyBytes);
+    server_->set_exception_handler([](const Request&, Response& response, std::exception_ptr) {
+      response.status = 500;
+      response.set_content("the page could not be made\n", kText);
     });
-    do {
-      Touch();
-    } while (!stopped.WaitForNotificationWithTimeout(absl::Milliseconds(10)));
-    stop.join();
+    server_->Get("/metrics", [this](const Request& request, Response& response) {
+      Answer(request, &response);
+    });
+    const auto refuse = [](const Request&, Response& response) {
+      response.status = 405;
+      response.set_header("Allow", "GET, HEAD");
+      response.set_content("only GET and HEAD are served\n", kText);
+    };
+    server_->Post("/metrics", refuse);
+    server_->Put("/metrics", refuse);
+    server_->Patch("/metrics", refuse);
+    server_->Delete("/metrics", refuse);
+    server_->Options("/metrics", refuse);
   }
 
-  // Starts to connect, and leaves it at that.
-  void Touch() const {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) return;
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port_));
-    inet_pton(AF_INET, ip_.c_str(), &address.sin_addr);
-    connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-    close(fd);
-  }
-
-  // The library logs why it cannot bind before it says only that it failed.
-  static int KeepFirstMessage(const mg_connection* connection, const char* message) {
-    auto* self = static_cast<CivetExporter*>(mg_get_user_data(mg_get_context(connection)));
-    if (self != nullptr) {
-      absl::MutexLock lock(&self->mutex_);
-      if (self->first_message_.empty()) self->first_message_ = message;
+  void Answer(const httplib::Request& request, httplib::Response* response) const {
+    if (const absl::Status admitted = Admit(request); !admitted.ok()) {
+      const bool known = absl::IsPermissionDenied(admitted);
+      response->status = known ? 403 : 401;
+      if (!known) response->set_header("WWW-Authenticate", "Bearer realm=\"aerie\"");
+      response->set_content(absl::StrCat(admitted.message(), "\n"), kText);
+      return;
     }
-    return 1;  // handled: the library prints nothing itself
+    response->set_content(prometheus::TextSerializer().Serialize(metrics_->Collect()), kPage);
   }
 
+  absl::Status Admit(const httplib::Request& request) const {
+    if (options_.guard == nullptr) return absl::OkStatus();
+    const std::string header = request.get_header_value("Authorization");
+    Scraper scraper;
+    if (request.has_header("Authorization")) scraper.authorization = header;
+    scraper.certificate = PeerName(request.ssl);
+    return options_.guard(scraper);
+  }
+
+  const ExporterOptions options_;
   const std::shared_ptr<prometheus::Collectable> metrics_;
-  mg_context* server_ = nullptr;
+  std::unique_ptr<httplib::Server> server_;
+  absl::Notification listening_;
+  std::thread thread_;
   std::string address_;
-  std::string ip_;
   int32_t port_ = 0;
-  absl::Mutex mutex_;
-  std::string first_message_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Exporter>> StartExporter(
-    const std::string& listen, std::shared_ptr<prometheus::Collectable> metrics) {
-  AERIE_ASSIGN_OR_RETURN(const Endpoint endpoint, Resolve(listen));
-  auto exporter = std::make_unique<CivetExporter>(std::move(metrics));
+    ExporterOptions options, std::shared_ptr<prometheus::Collectable> metrics) {
+  AERIE_ASSIGN_OR_RETURN(const Endpoint endpoint, Resolve(options.listen));
+  auto exporter = std::make_unique<HttpExporter>(std::move(options), std::move(metrics));
   AERIE_RETURN_IF_ERROR(exporter->Start(endpoint));
   return exporter;
 }

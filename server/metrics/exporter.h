@@ -1,13 +1,18 @@
-// Serves /metrics over HTTP on a port and threads of its own, so that it answers while the server
-// is overloaded.
+// Serves /metrics over HTTP or HTTPS on a port and threads of its own, so that it answers while the
+// server is overloaded.
 //
-// There is neither TLS nor a password: bind it to an address that only the monitoring can reach.
+// What one would get wrong: without a guard whoever reaches the address reads the page, and without
+// TLS a token travels in the clear.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace prometheus {
@@ -15,6 +20,29 @@ class Collectable;
 }  // namespace prometheus
 
 namespace aerie {
+
+// Who asks for the page.
+struct Scraper {
+  std::optional<std::string_view> authorization;  // the header
+  std::string certificate;  // the name in the one that was asked for; empty: none was
+};
+
+// Whether a scrape may be answered. Any thread. UNAUTHENTICATED and PERMISSION_DENIED become 401
+// and 403, with the message.
+using ScrapeGuard = std::function<absl::Status(const Scraper&)>;
+
+// What a TLS listener shows, as PEM.
+struct PageTls {
+  std::string certificates, key;
+  std::string client_ca;  // set: scrapers must show a certificate of these
+};
+
+struct ExporterOptions {
+  // host:port, the host an IPv4 address or a name that has one; port 0 takes a free one.
+  std::string listen;
+  ScrapeGuard guard = nullptr;             // empty: everybody is answered
+  std::function<PageTls()> tls = nullptr;  // asked at each handshake, any thread; empty: no TLS
+};
 
 // Stops serving when it is destroyed.
 class Exporter {
@@ -25,11 +53,9 @@ class Exporter {
   virtual int32_t port() const = 0;
 };
 
-// `listen` is host:port, the host an IPv4 address or a name that has one (the HTTP library knows no
-// IPv6); port 0 takes a free one. Keeps `metrics`, PrometheusObserver::metrics(), alive.
-// INVALID_ARGUMENT: `listen` is no such address. UNAVAILABLE: it cannot be bound; the message says
-// why.
+// Keeps `metrics`, PrometheusObserver::metrics(), alive. INVALID_ARGUMENT: `options.listen` is no
+// such address. UNAVAILABLE: it cannot be bound; the message says why.
 absl::StatusOr<std::unique_ptr<Exporter>> StartExporter(
-    const std::string& listen, std::shared_ptr<prometheus::Collectable> metrics);
+    ExporterOptions options, std::shared_ptr<prometheus::Collectable> metrics);
 
 }  // namespace aerie

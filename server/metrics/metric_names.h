@@ -67,13 +67,25 @@ inline constexpr MetricName kAcceptReportMismatch = {
 // Calls and sessions.
 inline constexpr MetricName kRejected = {
     "aerie_rejected_total",
-    "Calls that were refused, by reason. quota: of one client. kv_memory: no room for their rows."};
+    "Calls that were refused, by reason. quota: sessions or waiting calls of one client. "
+    "kv_memory: no room for their rows. client_rows, client_bytes: a client's rows a second, bytes "
+    "in unanswered requests. target_quota: of one target."};
 inline constexpr MetricName kSessionsEnded = {"aerie_sessions_ended_total",
                                               "Sessions that ended, by reason."};
 inline constexpr MetricName kHiddenRows = {
     "aerie_hidden_rows_total", "Rows of hidden states committed, by the way they travelled."};
 inline constexpr MetricName kHiddenBytes = {
     "aerie_hidden_bytes_total", "Bytes of the hidden states committed, by the way they travelled."};
+
+// Quotas of targets, by name.
+inline constexpr MetricName kTargetSessions = {"aerie_target_sessions",
+                                               "Open sessions that count for the quota of a "
+                                               "target; *: of all that have none of their own."};
+inline constexpr MetricName kTargetRows = {
+    "aerie_target_rows_total", "Rows of calls that were taken for the quota of a target."};
+inline constexpr MetricName kTargetRefused = {
+    "aerie_target_refused_total",
+    "Calls that were refused for the quota of a target, by what it had no more of."};
 
 // Per request: one observation for each session with a draft whose outcome is known, when it ends.
 inline constexpr MetricName kRequestAcceptLength = {
@@ -261,6 +273,9 @@ inline constexpr auto kRejectReasons = std::to_array<LabelValue<RejectReason>>({
     {RejectReason::kShape, "shape"},
     {RejectReason::kQuota, "quota"},
     {RejectReason::kKvMemory, "kv_memory"},
+    {RejectReason::kClientRows, "client_rows"},
+    {RejectReason::kClientBytes, "client_bytes"},
+    {RejectReason::kTargetQuota, "target_quota"},
 });
 inline constexpr auto kWiringStates = std::to_array<LabelValue<WiringState>>({
     {WiringState::kUnknown, "unknown"},

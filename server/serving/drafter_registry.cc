@@ -53,7 +53,8 @@ absl::Status DrafterRegistry::LoadAtStart(const DrafterOptions& source) {
         absl::StrCat("two drafters are called \"", NameOf(source),
                      "\"; expected a name for each; give one of them another"));
   }
-  AERIE_ASSIGN_OR_RETURN(std::shared_ptr<LoadedDrafter> drafter, Make(source, nullptr));
+  AERIE_ASSIGN_OR_RETURN(std::shared_ptr<LoadedDrafter> drafter,
+                         Make(source, nullptr, /*beside=*/false));
   return Take(source, std::move(drafter)).status();
 }
 
@@ -198,7 +199,8 @@ absl::StatusOr<DrafterStatus> DrafterRegistry::LoadNow(const DrafterOptions& sou
         "a drafter is called \"", NameOf(source),
         "\" already; expected a new name; give another one, or reload the one that there is"));
   }
-  AERIE_ASSIGN_OR_RETURN(std::shared_ptr<LoadedDrafter> drafter, Make(source, nullptr));
+  AERIE_ASSIGN_OR_RETURN(std::shared_ptr<LoadedDrafter> drafter,
+                         Make(source, nullptr, /*beside=*/true));
   return Take(source, std::move(drafter));
 }
 
@@ -222,7 +224,8 @@ absl::StatusOr<Reloaded> DrafterRegistry::ReloadNow(const std::string& name,
   DrafterOptions from = source.value_or(current.source);
   from.name = name;
   AERIE_RETURN_IF_ERROR(from.Validate());
-  AERIE_ASSIGN_OR_RETURN(std::shared_ptr<LoadedDrafter> drafter, Make(from, current.drafter.get()));
+  AERIE_ASSIGN_OR_RETURN(std::shared_ptr<LoadedDrafter> drafter,
+                         Make(from, current.drafter.get(), /*beside=*/true));
   if (drafter == nullptr) return Reloaded{StatusOf(current), /*unchanged=*/true};
   AERIE_ASSIGN_OR_RETURN(DrafterStatus taken, Take(from, std::move(drafter)));
   return Reloaded{std::move(taken), /*unchanged=*/false};
@@ -252,7 +255,8 @@ absl::StatusOr<DrafterStatus> DrafterRegistry::UnloadNow(const std::string& name
 }
 
 absl::StatusOr<std::shared_ptr<LoadedDrafter>> DrafterRegistry::Make(const DrafterOptions& source,
-                                                                     const LoadedDrafter* current) {
+                                                                     const LoadedDrafter* current,
+                                                                     bool beside) {
   bool first = false;
   std::string tag;
   {
@@ -261,7 +265,12 @@ absl::StatusOr<std::shared_ptr<LoadedDrafter>> DrafterRegistry::Make(const Draft
     tag = NextTag();
     loading_ = Entry{nullptr, source, DrafterState::kLoading, absl::Now()};
   }
-  absl::StatusOr<LoadedModel> loaded = loader_(source, *around_.options);
+  const MemoryCheck check = [this, &source, beside](const MemoryNeed& need) {
+    // At the start who runs the server sees at once what comes of it, and no session is lost.
+    if (!beside || around_.memory_room == nullptr) return absl::OkStatus();
+    return CheckMemory(NameOf(source), need, around_.memory_room());
+  };
+  absl::StatusOr<LoadedModel> loaded = loader_(source, *around_.options, check);
   absl::StatusOr<std::shared_ptr<LoadedDrafter>> out = nullptr;
   if (!loaded.ok()) {
     out = loaded.status();

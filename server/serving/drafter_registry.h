@@ -1,8 +1,9 @@
 // The drafters of a server: which are loaded, loading more, swapping versions, letting old ones go.
 //
 // Loads run one after the other on a thread of their own, beside what serves. A load that fails
-// changes nothing. A version that was replaced or unloaded finishes its sessions; Tick() frees it
-// when the last has ended and no call holds it any more.
+// changes nothing; one for which there is not enough memory fails before it takes any. A version
+// that was replaced or unloaded finishes its sessions; Tick() frees it when the last has ended and
+// no call holds it any more.
 #pragma once
 
 #include <cstdint>
@@ -96,9 +97,10 @@ class DrafterRegistry {
   absl::StatusOr<Reloaded> ReloadNow(const std::string& name,
                                      const std::optional<DrafterOptions>& source);
   absl::StatusOr<DrafterStatus> UnloadNow(const std::string& name);
-  // Reads it and starts its engine; null when it is what `current` is already.
+  // Reads it and starts its engine; null when it is what `current` is already. `beside`: others
+  // serve, whose sessions must not pay for it.
   absl::StatusOr<std::shared_ptr<LoadedDrafter>> Make(const DrafterOptions& source,
-                                                      const LoadedDrafter* current);
+                                                      const LoadedDrafter* current, bool beside);
   bool IsServing(const std::string& name);
   void TellLoaded(const std::string& name, const absl::Status& status);
 

@@ -88,6 +88,7 @@ absl::StatusOr<std::shared_ptr<LoadedDrafter>> LoadedDrafter::Start(const Drafte
   served.info = DescribeDrafter(spec);
   served.limits =
       DescribeLimits(limits, kv_store, {.max_message_bytes = options.grpc.max_message_bytes});
+  DescribeClientLimits(options.clients, &served.limits);
   served.guard_profile = has_profile;
   out->watchers_->AddTo(&served);
   around.page->Add(out->page_key_, out->metrics_.metrics());

@@ -20,6 +20,7 @@
 #include "server/metrics/metric_page.h"
 #include "server/metrics/prometheus_observer.h"
 #include "server/request_log/request_log.h"
+#include "server/serving/memory_room.h"
 #include "server/transport/served_drafter.h"
 
 namespace aerie {
@@ -30,9 +31,10 @@ struct LoadedModel {
   std::string guard_profile;  // of wiring.json; empty: there is none
 };
 
-// Reads one; takes its time. The first argument says which, the second how to compute.
-using ModelLoader =
-    std::function<absl::StatusOr<LoadedModel>(const DrafterOptions&, const Options&)>;
+// Reads one; takes its time. The first argument says which, the second how to compute; the third is
+// asked once what it takes is known, and ends the load unless it says OK.
+using ModelLoader = std::function<absl::StatusOr<LoadedModel>(const DrafterOptions&, const Options&,
+                                                              const MemoryCheck&)>;
 
 // What all drafters of a server share. Everything outlives them.
 struct Surroundings {
@@ -40,6 +42,8 @@ struct Surroundings {
   ServingGate* gate = nullptr;
   MetricPage* page = nullptr;
   RequestLog* request_log = nullptr;  // null: there is none
+  // What there is now, before a drafter is loaded beside others that serve; empty: nobody looks.
+  std::function<MemoryRoom()> memory_room = nullptr;
 };
 
 class LoadedDrafter {

@@ -1,6 +1,7 @@
 #include "server/transport/access_control.h"
 
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -79,13 +80,22 @@ std::shared_ptr<const TokenBook> AccessControl::Book() const {
 
 absl::StatusOr<std::string> AccessControl::Admit(const grpc::CallbackServerContext& context,
                                                  Role role) const {
-  const std::string certificate = CertificateName(context);
+  std::optional<std::string_view> authorization;
+  const auto found = context.client_metadata().find("authorization");
+  if (found != context.client_metadata().end()) {
+    authorization.emplace(found->second.data(), found->second.size());
+  }
+  return AdmitCaller(authorization, CertificateName(context), role);
+}
+
+absl::StatusOr<std::string> AccessControl::AdmitCaller(
+    std::optional<std::string_view> authorization, const std::string& certificate,
+    Role role) const {
   if (!options_.tokens()) return certificate;
   const std::shared_ptr<const TokenBook> book = Book();
   std::optional<KnownCaller> caller;
-  const auto found = context.client_metadata().find("authorization");
-  if (found != context.client_metadata().end()) {
-    absl::string_view value(found->second.data(), found->second.size());
+  if (authorization.has_value()) {
+    absl::string_view value(authorization->data(), authorization->size());
     if (!absl::StartsWithIgnoreCase(value, "bearer ")) {
       return Unknown("the call's authorization is of another kind than Bearer");
     }
@@ -100,6 +110,13 @@ absl::StatusOr<std::string> AccessControl::Admit(const grpc::CallbackServerConte
   }
   if (!caller->May(role)) return Denied(*caller, role);
   return caller->name;
+}
+
+std::string AccountOf(const std::string& name, const std::string& peer) {
+  if (!name.empty()) return name;
+  // "ipv4:10.0.0.7:41234", "ipv6:%5B2001:db8::7%5D:41234", "unix:PATH" or "unix:" alone.
+  if (absl::StartsWith(peer, "unix:")) return "unix";
+  return peer.substr(0, peer.rfind(':'));
 }
 
 absl::Status SettleClient(const std::string& name, std::string* claimed) {

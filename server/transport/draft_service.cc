@@ -51,6 +51,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
     call->Fail(drafter.status());
     return call;
   }
+  if (!call->TakeShare(limits_, /*rows=*/0, **drafter)) return call;
   if (absl::Status client = SettleClient(call->caller(), &open->options.client); !client.ok()) {
     call->Fail(client);
     return call;
@@ -88,6 +89,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
     call->Fail(drafter.status());
     return call;
   }
+  if (!call->TakeShare(limits_, request->token_ids_size(), **drafter)) return call;
   absl::StatusOr<DraftCall> draft = DecodeDraftRequest(*request, (*drafter)->engine->spec(),
                                                        call->arrival(), DeadlineOf(*context));
   if (!draft.ok()) {
@@ -95,6 +97,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
     return call;
   }
   // Rows that are not unpacked need no rows_owner: gRPC keeps the request until the reply is given.
+  draft->client = call->caller();
   draft->cancel = call->cancel();
   draft->copy_in = absl::Now() - call->arrival();
   (*drafter)->engine->Draft(

@@ -79,6 +79,7 @@ DraftStream::DraftStream(const ServiceBackend* backend, std::string caller,
                          StreamRegistry* registry)
     : backend_(backend),
       caller_(std::move(caller)),
+      account_(AccountOf(caller_, context->peer())),
       limits_(limits),
       context_(context),
       deadline_(DeadlineOf(*context)),
@@ -160,6 +161,8 @@ void DraftStream::OnDone() {
 
 void DraftStream::Reply(const RequestPtr& request, v1::DraftStreamResponse response) {
   response.set_id(request->message.id());
+  // Before the reply can be read: whoever is answered may ask again at once.
+  request->stay.Leave();
   mutex_.Lock();
   in_flight_.erase(request);
   bytes_in_flight_ -= request->bytes;

@@ -71,6 +71,7 @@ class DraftStream final : public DraftStreamReactor,
     v1::DraftStreamRequest message;
     int64_t bytes = 0;
     absl::Time arrival;
+    ClientLimits::Stay stay;
     ReplyOrder<v1::DraftStreamResponse>::Ticket ticket = 0;
     const std::shared_ptr<CancelFlag> cancel = std::make_shared<CancelFlag>();
   };
@@ -87,6 +88,9 @@ class DraftStream final : public DraftStreamReactor,
   void HandleDraft(const RequestPtr& request);
   void HandleClose(const RequestPtr& request);
   void RefuseBatch(const RequestPtr& request);
+  // Counts a request, and the rows that it brings, for its client. False: it comes too early, and
+  // has been answered; `drafter` is whose it would have been.
+  bool TakeShare(const RequestPtr& request, int64_t rows, const ServedDrafter& drafter);
   // The request itself is at fault: no engine has seen it. `drafter`: whose it would have been.
   void Reject(const RequestPtr& request, const absl::Status& status, const ServedDrafter& drafter);
   // It is no drafter's that is here.
@@ -112,7 +116,8 @@ class DraftStream final : public DraftStreamReactor,
   void FinishAndUnlock() ABSL_UNLOCK_FUNCTION(mutex_);
 
   const ServiceBackend* const backend_;
-  const std::string caller_;  // who it was admitted as; empty: nobody was asked
+  const std::string caller_;   // who it was admitted as; empty: nobody was asked
+  const std::string account_;  // whom its requests count for
   const ServiceLimits limits_;
   const grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone()
   const absl::Time deadline_;

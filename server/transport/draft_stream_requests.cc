@@ -17,7 +17,7 @@ namespace aerie {
 std::vector<DraftStream::RequestPtr> DraftStream::Unpack(RequestPtr message) const {
   v1::DraftStreamBatch* const batch =
       message->message.has_batch() ? message->message.mutable_batch() : nullptr;
-  if (batch == nullptr || batch->requests().empty() ||
+  if (batch == nullptr || message->bytes > limits_.max_message_bytes || batch->requests().empty() ||
       batch->requests_size() > limits_.max_stream_in_flight) {
     return {std::move(message)};
   }
@@ -59,6 +59,7 @@ void DraftStream::HandleOpen(const RequestPtr& request) {
   if (!open.ok()) return Reject(request, open.status(), *backend_->drafters->First());
   const absl::StatusOr<ServedDrafterPtr> drafter = DrafterOf(*open, *backend_->drafters);
   if (!drafter.ok()) return FailNobodys(request, drafter.status());
+  if (!TakeShare(request, /*rows=*/0, **drafter)) return;
   if (absl::Status client = SettleClient(caller_, &open->options.client); !client.ok()) {
     return Fail(request, client);
   }
@@ -82,11 +83,13 @@ void DraftStream::HandleDraft(const RequestPtr& request) {
   const absl::StatusOr<ServedDrafterPtr> drafter =
       DrafterOf(request->message.draft(), *backend_->drafters);
   if (!drafter.ok()) return FailNobodys(request, drafter.status());
+  if (!TakeShare(request, request->message.draft().token_ids_size(), **drafter)) return;
   absl::StatusOr<DraftCall> call = DecodeDraftRequest(
       request->message.draft(), (*drafter)->engine->spec(), request->arrival, deadline_);
   if (!call.ok()) return Reject(request, call.status(), **drafter);
   // Unpacked rows own themselves; others point into the request.
   if (call->rows_owner == nullptr) call->rows_owner = request;
+  call->client = caller_;
   call->cancel = request->cancel;
   call->copy_in = absl::Now() - request->arrival;
   (*drafter)->engine->Draft(
@@ -129,6 +132,20 @@ void DraftStream::RefuseBatch(const RequestPtr& request) {
                         "another batch; send several messages")),
                     kReasonRequestInvalid),
          *backend_->drafters->First());
+}
+
+bool DraftStream::TakeShare(const RequestPtr& request, int64_t rows, const ServedDrafter& drafter) {
+  if (limits_.clients == nullptr) return true;
+  RejectReason reason = RejectReason::kClientRows;
+  absl::StatusOr<ClientLimits::Stay> stay =
+      limits_.clients->Admit(account_, request->bytes, rows, &reason);
+  if (!stay.ok()) {
+    if (drafter.round_observer != nullptr) drafter.round_observer->OnRejected(reason);
+    Fail(request, stay.status());
+    return false;
+  }
+  request->stay = *std::move(stay);
+  return true;
 }
 
 void DraftStream::Tell(const Request& request, const absl::Status& status) const {

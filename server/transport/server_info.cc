@@ -68,7 +68,21 @@ v1::Limits DescribeLimits(const EngineOptions& engine, const KvStore& kv_store,
   limits.set_draft_window(static_cast<uint32_t>(engine.draft_window));
   // Without a window there is nothing beside which a sink would stand.
   limits.set_draft_sink(static_cast<uint32_t>(engine.draft_window > 0 ? engine.draft_sink : 0));
+  limits.set_max_sessions_per_client(static_cast<uint32_t>(engine.max_sessions_per_client));
+  limits.set_max_queued_per_client(static_cast<uint32_t>(engine.max_queued_per_client));
+  for (const auto& [target, quota] : engine.target_quotas) {
+    v1::TargetQuota* const out = limits.add_target_quotas();
+    out->set_target(target);
+    out->set_sessions(static_cast<uint32_t>(quota.sessions));
+    out->set_rows_per_second(static_cast<uint32_t>(quota.rows_per_second));
+  }
   return limits;
+}
+
+void DescribeClientLimits(const ClientLimitOptions& clients, v1::Limits* limits) {
+  limits->set_max_rows_per_second_per_client(static_cast<uint32_t>(clients.max_rows_per_second));
+  limits->set_row_burst_per_client(static_cast<uint32_t>(clients.burst()));
+  limits->set_max_bytes_in_flight_per_client(static_cast<uint64_t>(clients.max_bytes_in_flight));
 }
 
 void AddDrafters(const std::vector<ServedDrafterPtr>& drafters, v1::GetServerInfoResponse* info) {

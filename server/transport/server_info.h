@@ -10,6 +10,7 @@
 #include "common/wiring_report.h"
 #include "server/engine/draft_engine.h"
 #include "server/engine/draft_model.h"
+#include "server/transport/client_limits.h"
 #include "server/transport/served_drafter.h"
 #include "server/transport/service_backend.h"
 
@@ -29,6 +30,8 @@ v1::GetServerInfoResponse BuildServerInfo(const BuildInfo& build,
 v1::DrafterInfo DescribeDrafter(const DrafterSpec& spec);
 v1::Limits DescribeLimits(const EngineOptions& engine, const KvStore& kv_store,
                           const ServiceLimits& service);
+// Of one client, beside the engine's.
+void DescribeClientLimits(const ClientLimitOptions& clients, v1::Limits* limits);
 // Adds those that take new sessions. Limits: what a call may bring whichever of them it is for; of
 // the draft KV, of which each has its own, the first one's.
 void AddDrafters(const std::vector<ServedDrafterPtr>& drafters, v1::GetServerInfoResponse* info);

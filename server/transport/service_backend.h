@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "aerie/v1/draft.pb.h"
+#include "server/transport/client_limits.h"
 #include "server/transport/drafter_directory.h"
 #include "server/transport/rpc_observer.h"
 
@@ -17,13 +19,14 @@ struct ServiceBackend {
   RpcObserver* rpc_observer = nullptr;         // may be null
 };
 
-// Limits of what one connection may make the server hold.
+// Limits of what one connection, and one client, may make the server hold.
 struct ServiceLimits {
   int64_t max_message_bytes = 64 << 20;  // of one request
   // Requests of one stream that are not answered yet; past it the stream is not read, so that flow
   // control reaches the client. Also stops at max_message_bytes of unanswered requests. A batch
   // may bring as many at once.
   int32_t max_stream_in_flight = 256;
+  std::shared_ptr<ClientLimits> clients;  // null: none
 };
 
 }  // namespace aerie

@@ -5,14 +5,12 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/check.h"
-#include "common/log.h"
-#include "server/transport/tls_files.h"
-#include "server/transport/watched_files.h"
+#include "common/status_macros.h"
+#include "server/transport/watched_tls.h"
 
 namespace aerie {
 namespace {
@@ -20,51 +18,27 @@ namespace {
 // Tells gRPC at each handshake whether there are new files. Any thread.
 class Certificates {
  public:
-  Certificates(const SecurityOptions& options, std::string stamp, TlsFiles files)
-      : options_(options), stamp_(std::move(stamp)), fresh_(std::move(files)) {}
+  Certificates(const SecurityOptions& options, std::unique_ptr<WatchedTls> files)
+      : mutual_(options.mutual_tls()), files_(std::move(files)) {}
 
   grpc_ssl_certificate_config_reload_status Fetch(grpc_ssl_server_certificate_config** config) {
     absl::MutexLock lock(&mutex_);
-    if (!first_) Look();
-    first_ = false;
-    if (fresh_.certificates.empty()) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
-    const grpc_ssl_pem_key_cert_pair pair{fresh_.key.c_str(), fresh_.certificates.c_str()};
+    std::shared_ptr<const TlsFiles> files = files_->Current();
+    if (files == told_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    told_ = std::move(files);
+    const grpc_ssl_pem_key_cert_pair pair{told_->key.c_str(), told_->certificates.c_str()};
     // gRPC insists on roots even when it asks for no client certificate, and then verifies nothing
     // with them.
-    const std::string& roots = options_.mutual_tls() ? fresh_.client_ca : fresh_.certificates;
+    const std::string& roots = mutual_ ? told_->client_ca : told_->certificates;
     *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
-    fresh_ = TlsFiles{};
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
  private:
-  void Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    std::string stamp = Stamp(options_);
-    if (stamp == stamp_) return;
-    stamp_ = std::move(stamp);
-    absl::StatusOr<TlsFiles> files = ReadTlsFiles(options_);
-    if (files.ok()) {
-      fresh_ = *std::move(files);
-      AERIE_LOG(info, "read the changed TLS files; new connections get {}", options_.tls_cert);
-    } else {
-      AERIE_LOG(error, "the TLS files as they were before stay in force: {}",
-                std::string(files.status().message()));
-    }
-  }
-
- public:
-  static std::string Stamp(const SecurityOptions& options) {
-    std::vector<std::string> paths = {options.tls_cert, options.tls_key};
-    if (options.mutual_tls()) paths.push_back(options.tls_client_ca);
-    return StampOf(paths);
-  }
-
- private:
-  const SecurityOptions options_;
+  const bool mutual_;
+  const std::unique_ptr<WatchedTls> files_;
   absl::Mutex mutex_;
-  std::string stamp_ ABSL_GUARDED_BY(mutex_);
-  TlsFiles fresh_ ABSL_GUARDED_BY(mutex_);  // empty: gRPC has them
-  bool first_ ABSL_GUARDED_BY(mutex_) = true;
+  std::shared_ptr<const TlsFiles> told_ ABSL_GUARDED_BY(mutex_);  // that gRPC has; null: none yet
 };
 
 grpc_ssl_certificate_config_reload_status FetchCertificates(
@@ -104,12 +78,9 @@ class FetchedCredentials final : public grpc::ServerCredentials {
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsCredentials(
     const SecurityOptions& options) {
-  std::string stamp = Certificates::Stamp(options);
-  absl::StatusOr<TlsFiles> files = ReadTlsFiles(options);
-  if (!files.ok()) return files.status();
+  AERIE_ASSIGN_OR_RETURN(std::unique_ptr<WatchedTls> files, WatchedTls::Open(options));
   return std::make_shared<FetchedCredentials>(
-      options.mutual_tls(),
-      std::make_unique<Certificates>(options, std::move(stamp), *std::move(files)));
+      options.mutual_tls(), std::make_unique<Certificates>(options, std::move(files)));
 }
 
 }  // namespace aerie

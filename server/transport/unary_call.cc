@@ -49,7 +49,23 @@ bool UnaryCall::Admit(const AccessControl* access, const ServiceLimits& limits) 
   return true;
 }
 
+bool UnaryCall::TakeShare(const ServiceLimits& limits, int64_t rows, const ServedDrafter& drafter) {
+  if (limits.clients == nullptr) return true;
+  RejectReason reason = RejectReason::kClientRows;
+  absl::StatusOr<ClientLimits::Stay> stay =
+      limits.clients->Admit(AccountOf(caller_, context_.peer()), request_bytes_, rows, &reason);
+  if (!stay.ok()) {
+    if (drafter.round_observer != nullptr) drafter.round_observer->OnRejected(reason);
+    Fail(stay.status());
+    return false;
+  }
+  stay_ = *std::move(stay);
+  return true;
+}
+
 void UnaryCall::Tell(const absl::Status& status) {
+  // First: whoever is answered may call again at once.
+  stay_.Leave();
   static const std::string kNone;
   LogAnswer(about_.method, status, about_.session == nullptr ? kNone : *about_.session,
             traceparent_);

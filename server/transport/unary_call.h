@@ -39,6 +39,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // Whether the call may be handed on; otherwise the reply has been given. `access` may be null:
   // everybody may call.
   bool Admit(const AccessControl* access, const ServiceLimits& limits);
+  // Counts an admitted call, and the rows that it brings, for its client. False: it comes too
+  // early, and the reply has been given; `drafter` is whose call it would have been.
+  bool TakeShare(const ServiceLimits& limits, int64_t rows, const ServedDrafter& drafter);
   // Who it was admitted as; empty: nobody was asked.
   const std::string& caller() const { return caller_; }
 
@@ -62,6 +65,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   const int64_t request_bytes_;
   const std::string traceparent_;
   std::string caller_;
+  ClientLimits::Stay stay_;
   const std::shared_ptr<CancelFlag> cancel_ = std::make_shared<CancelFlag>();
 };
 

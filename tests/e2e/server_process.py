@@ -58,17 +58,20 @@ class ServerProcess:
     def log(self):
         return self.log_path.read_text()
 
-    def metrics(self):
-        """The metrics page: {series with its labels: value}."""
-        with urllib.request.urlopen(f"http://{self.ports['metrics']}/metrics", timeout=PATIENCE) as page:
+    def metrics(self, token=None):
+        """The metrics page, read with a token where it asks for one: {series with its labels: value}."""
+        request = urllib.request.Request(f"http://{self.ports['metrics']}/metrics")
+        if token is not None:
+            request.add_header("Authorization", f"Bearer {token}")
+        with urllib.request.urlopen(request, timeout=PATIENCE) as page:
             lines = page.read().decode().splitlines()
         return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in lines
                 if line and not line.startswith("#")}
 
-    def metric(self, name, **labels):
+    def metric(self, name, token=None, **labels):
         """The sum over the series of `name` that carry `labels`."""
         wanted = [f'{key}="{value}"' for key, value in labels.items()]
-        return sum(value for series, value in self.metrics().items()
+        return sum(value for series, value in self.metrics(token).items()
                    if series.split("{")[0] == name and all(label in series for label in wanted))
 
     def signal(self, number=signal.SIGTERM):

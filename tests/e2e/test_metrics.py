@@ -27,7 +27,7 @@ MAX_K = 6
 ROW_BYTES = 3 * 576 * 2
 # Series that belong to no drafter.
 OF_THE_SERVER = ("aerie_build_info", "aerie_calls_total", "aerie_rpc_", "aerie_request_log_",
-                 "aerie_traceparents_ignored_total")
+                 "aerie_target_", "aerie_traceparents_ignored_total")
 
 
 class Page:

@@ -180,7 +180,7 @@ def test_a_probe_tells_who_serves(told):
 
 @pytest.mark.parametrize("words, message", [
     (("--probe", "nowhere"), '--probe is "nowhere"; expected host:port or unix:PATH'),
-    (("--probe", "127.0.0.1:1", "--max-k", "3"), "comes with other flags"),
+    (("--probe", "127.0.0.1:1", "--max-k", "3"), "--max-k comes with --probe 127.0.0.1:1; expected only --tls-ca"),
     (("--drafter", "d", "--target", "t", "--log-format", "xml"), 'log format is "xml"; expected text or json'),
     (("--drafter", "d", "--target", "t", "--request-log-files", "3"), "there is no --request-log"),
 ])

@@ -5,34 +5,11 @@ import socket
 import stat
 import subprocess
 
-import grpc
 import pytest
 
+from calls import CODE, health, info, manifest, refusal
 from conftest import ADMIN_TOKEN, DRAFT_TOKEN, METRICS_TOKEN, bearer
 from server_process import BINARY, DRAFTER, PATIENCE, TARGET, ServerProcess
-
-CODE = grpc.StatusCode
-
-
-def refusal(call, *arguments, **options):
-    """The code and message that a call fails with."""
-    with pytest.raises(grpc.RpcError) as caught:
-        call(*arguments, timeout=PATIENCE, **options)
-    return caught.value.code(), caught.value.details()
-
-
-def info(pb, channel, metadata=()):
-    return pb.Stub(channel).GetServerInfo(pb.GetServerInfoRequest(), timeout=PATIENCE, metadata=metadata)
-
-
-def manifest(pb):
-    captures = [pb.Capture(kind=pb.CAPTURE_KIND_BOUNDARY, boundary=b) for b in (2, 15, 27)]
-    return pb.Manifest(target_id="target", num_layers=30, hidden_size=576, vocab_size=49152, captures=captures,
-                       dtype=pb.DATA_TYPE_BFLOAT16)
-
-
-def health(channel):
-    return channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=PATIENCE)
 
 
 def started_in_vain(*flags):

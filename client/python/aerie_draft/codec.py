@@ -233,6 +233,9 @@ def server_info_value(message: draft_pb2.GetServerInfoResponse) -> ServerInfo:
             draft_window=limits.draft_window,
             draft_sink=limits.draft_sink,
             max_batch_requests=limits.max_batch_requests,
+            max_rows_per_second_per_client=limits.max_rows_per_second_per_client,
+            row_burst_per_client=limits.row_burst_per_client,
+            max_bytes_in_flight_per_client=limits.max_bytes_in_flight_per_client,
         ),
         # A newer server may know types that this client does not.
         dtypes=tuple(d for d in DType if d.value in message.dtypes),

@@ -86,6 +86,10 @@ class Limits:
     draft_window: int = 0  # rows that a draft looks back on beside the first draft_sink; 0: all
     draft_sink: int = 0
     max_batch_requests: int = 0  # of one message on a stream; 0: it does not know batches
+    # Of one client; past them calls are refused for a while (Overloaded).
+    max_rows_per_second_per_client: int = 0
+    row_burst_per_client: int = 0  # that it may bring at once after a pause
+    max_bytes_in_flight_per_client: int = 0  # of its requests that are not answered yet
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,8 @@ from script import MAX_K, PAGES
 METHODS = ("Draft", "DraftStream", "OpenSession", "CloseSession", "GetServerInfo")
 UNREPORTED_REASONS = ("closed", "lease", "rollback", "stream_closed", "shutdown")
 SKIP_REASONS = ("not_asked", "context_limit", "deadline", "not_worthwhile")
-REJECT_REASONS = ("queue_full", "deadline", "lease", "wiring", "shape", "quota", "kv_memory")
+REJECT_REASONS = ("queue_full", "deadline", "lease", "wiring", "shape", "quota", "kv_memory", "client_rows",
+                  "client_bytes", "target_quota")
 DROP_REASONS = ("queue_full", "write_failed")
 CALLS = ("open_session", "draft", "close_session")
 SESSION_ENDS = ("closed", "lease", "stream_closed", "shutdown")

@@ -21,6 +21,9 @@ NOT_SHOWN = {
     "grpc_server_msg_received_total": "bytes say more; messages of a stream are its calls",
     "grpc_server_msg_sent_total": "see msg_received",
     "aerie_traceparents_ignored_total": "a matter of whoever sets up tracing, not of operation",
+    "aerie_target_sessions": "there only with --target-quota; docs/metrics.md says what to ask",
+    "aerie_target_rows_total": "see aerie_target_sessions",
+    "aerie_target_refused_total": "refused calls are shown by reason; which target's, see aerie_target_sessions",
     "process_virtual_memory_bytes": "says nothing of a process that maps its weights",
 }
 # A query over one of these counters means something only as a rate.

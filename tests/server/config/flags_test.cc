@@ -83,6 +83,16 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
                              "a=b=1000",
                              "--client-weight",
                              "=2",
+                             "--max-rows-per-second-per-client",
+                             "5000",
+                             "--row-burst-per-client",
+                             "9000",
+                             "--max-bytes-in-flight-per-client",
+                             "13MiB",
+                             "--target-quota",
+                             "a:b=c=3:400",
+                             "--target-quota",
+                             "*=5",
                              "--kv-memory",
                              "3GiB",
                              "--kv-page-rows",
@@ -146,6 +156,11 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
   EXPECT_EQ(options.engine.max_queued_per_client, 6);
   EXPECT_THAT(options.engine.client_weights,
               ElementsAre(Pair("", 2), Pair("a=b", 1000), Pair("blue", 3)));
+  EXPECT_EQ(options.clients.max_rows_per_second, 5000);
+  EXPECT_EQ(options.clients.row_burst, 9000);
+  EXPECT_EQ(options.clients.max_bytes_in_flight, 13 << 20);
+  EXPECT_THAT(options.engine.target_quotas,
+              ElementsAre(Pair("*", TargetQuota{5, 0}), Pair("a:b=c", TargetQuota{3, 400})));
   EXPECT_EQ(options.kv.memory_bytes, int64_t{3} << 30);
   EXPECT_EQ(options.kv.page_rows, 32);
   EXPECT_EQ(options.engine.draft_window, 500);
@@ -253,21 +268,47 @@ TEST(FlagsTest, SizesOfARequestLogNeedOne) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(FlagsTest, AProbeComesAloneAndIsNotConfusedByTheServersEnvironment) {
+TEST(FlagsTest, AProbeStartsNoServerAndIsNotConfusedByTheServersEnvironment) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--probe", "unix:/run/a"}, {"--probe=unix:/run/a"}}) {
     const auto parsed = Parse(words, {{"AERIE_MAX_K", "many"}});
     ASSERT_THAT(parsed, IsOk());
-    EXPECT_EQ(parsed->probe, "unix:/run/a");
+    ASSERT_TRUE(parsed->probe.has_value());
+    EXPECT_EQ(parsed->probe->address, "unix:/run/a");
+    EXPECT_EQ(parsed->probe->files.tls_cert, "");
   }
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--probe", "nowhere"},
+                                                {"--probe", ""},
                                                 {"--probe", "a:1", "--max-k", "3"},
                                                 {"--max-k", "3", "--probe", "a:1"}}) {
     const auto parsed = Parse(words);
     EXPECT_THAT(parsed, StatusIs(absl::StatusCode::kInvalidArgument));
     EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("--probe"));
   }
-  EXPECT_EQ(ParseMore({})->probe, std::nullopt);
+  EXPECT_FALSE(ParseMore({})->probe.has_value());
+}
+
+TEST(FlagsTest, AProbeTakesTheFilesOfTheClientThatAsks) {
+  const auto parsed = Parse({"--tls-ca", "A", "--probe", "a:1", "--tls-cert", "C", "--tls-key", "K",
+                             "--tls-server-name", "N", "--token-file", "T"},
+                            {{"AERIE_TLS_CLIENT_CA", "the server's"}});
+  ASSERT_THAT(parsed, IsOk());
+  ASSERT_TRUE(parsed->probe.has_value());
+  const rpc::ChannelFiles& files = parsed->probe->files;
+  EXPECT_EQ(files.tls_ca, "A");
+  EXPECT_EQ(files.tls_cert, "C");
+  EXPECT_EQ(files.tls_key, "K");
+  EXPECT_EQ(files.tls_server_name, "N");
+  EXPECT_EQ(files.token_file, "T");
+}
+
+TEST(FlagsTest, WhatIsOnlyForAProbeIsRefusedWithoutOne) {
+  for (const char* flag : {"--tls-ca", "--tls-server-name"}) {
+    const auto parsed = ParseMore({flag, "x"});
+    EXPECT_THAT(parsed, StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(std::string(parsed.status().message()),
+                HasSubstr(std::string(flag) + " is x but --probe is not given; expected"));
+  }
 }
 
 TEST(FlagsTest, AFlagBeatsTheEnvironmentWhichBeatsTheDefaultAndEachSaysSo) {
@@ -388,6 +429,22 @@ INSTANTIATE_TEST_SUITE_P(
         {"TwoWeightsOfAClient",
          {"--client-weight", "a=1", "--client-weight", "a=2"},
          "--client-weight names the client \"a\" twice"},
+        {"BurstWithoutARate",
+         {"--row-burst-per-client", "10"},
+         "--row-burst-per-client is 10 but --max-rows-per-second-per-client is 0"},
+        {"FewerBytesOfAClientThanAMessageHas",
+         {"--max-bytes-in-flight-per-client", "1MiB"},
+         "--max-bytes-in-flight-per-client is 1048576 but --max-message-bytes is 67108864"},
+        {"QuotaWithoutAName",
+         {"--target-quota", "3"},
+         "--target-quota is \"3\"; expected a target's name, =, its sessions"},
+        {"QuotaOfNobody", {"--target-quota", "=3"}, "--target-quota names no target"},
+        {"QuotaWithoutANumber", {"--target-quota", "a="}, "--target-quota is \"a=\""},
+        {"QuotaWithoutRows", {"--target-quota", "a=3:"}, "--target-quota is \"a=3:\""},
+        {"QuotaOfNothing", {"--target-quota", "a=0:0"}, "--target-quota gives \"a\" 0 sessions"},
+        {"TwoQuotasOfATarget",
+         {"--target-quota", "a=1", "--target-quota", "a=2"},
+         "--target-quota names the target \"a\" twice"},
         {"MetricsListen", {"--metrics-listen", "on"}, "--metrics-listen is \"on\""},
         {"AdminListen", {"--admin-listen", "on"}, "--admin-listen is \"on\""},
         {"WiringGuardOfAnotherMode",

@@ -82,7 +82,7 @@ class ExporterTest : public testing::Test {
 };
 
 TEST_F(ExporterTest, ServesWhatTheObserverCounted) {
-  auto exporter = StartExporter("127.0.0.1:0", page_);
+  auto exporter = StartExporter({.listen = "127.0.0.1:0"}, page_);
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   observer_.OnSessionOpened();
   observer_.OnRejected(RejectReason::kShape);
@@ -96,7 +96,7 @@ TEST_F(ExporterTest, ServesWhatTheObserverCounted) {
 }
 
 TEST_F(ExporterTest, TellsTheBoundPortWhenAskedForAnyFreeOne) {
-  auto exporter = StartExporter("localhost:0", page_);
+  auto exporter = StartExporter({.listen = "localhost:0"}, page_);
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   EXPECT_GT((*exporter)->port(), 0);
   EXPECT_EQ((*exporter)->address(), "localhost:" + std::to_string((*exporter)->port()));
@@ -104,9 +104,9 @@ TEST_F(ExporterTest, TellsTheBoundPortWhenAskedForAnyFreeOne) {
 }
 
 TEST_F(ExporterTest, SaysWhichAddressIsTakenAndWhatToDo) {
-  auto first = StartExporter("127.0.0.1:0", page_);
+  auto first = StartExporter({.listen = "127.0.0.1:0"}, page_);
   ASSERT_TRUE(first.ok()) << first.status();
-  const auto second = StartExporter((*first)->address(), page_);
+  const auto second = StartExporter({.listen = (*first)->address()}, page_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()),
               AllOf(HasSubstr((*first)->address()), HasSubstr("Address already in use"),
@@ -117,7 +117,7 @@ TEST_F(ExporterTest, SaysWhichAddressIsTakenAndWhatToDo) {
 
 TEST_F(ExporterTest, RefusesAnAddressOfAnotherMachine) {
   // From the block kept for documentation, so no machine has it.
-  const auto exporter = StartExporter("192.0.2.1:0", page_);
+  const auto exporter = StartExporter({.listen = "192.0.2.1:0"}, page_);
   EXPECT_EQ(exporter.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(exporter.status().message()),
               AllOf(HasSubstr("192.0.2.1:0"), HasSubstr("Cannot assign requested address")));
@@ -133,12 +133,11 @@ TEST_F(ExporterTest, RefusesWhatIsNoAddressAndSaysWhy) {
            {"127.0.0.1:65536", "has port '65536'"},
            {"127.0.0.1:-1", "has port '-1'"},
            {"127.0.0.1:99999999999999999999", "has port '99999999999999999999'"},
-           // Both would be more than an address to the HTTP library.
            {"127.0.0.1:9464s", "has port '9464s'"},
            {"127.0.0.1:1,127.0.0.1:2", "has an IPv6 host"},
            {"[::1]:9464", "has an IPv6 host"},
            {"no such host:0", "cannot be resolved"}}) {
-    const auto exporter = StartExporter(listen, page_);
+    const auto exporter = StartExporter({.listen = listen}, page_);
     EXPECT_EQ(exporter.status().code(), absl::StatusCode::kInvalidArgument) << listen;
     EXPECT_THAT(std::string(exporter.status().message()),
                 AllOf(HasSubstr("'" + listen + "'"), HasSubstr(why),
@@ -147,7 +146,7 @@ TEST_F(ExporterTest, RefusesWhatIsNoAddressAndSaysWhy) {
 }
 
 TEST_F(ExporterTest, AnswersNothingButReadsOfTheMetrics) {
-  auto exporter = StartExporter("127.0.0.1:0", page_);
+  auto exporter = StartExporter({.listen = "127.0.0.1:0"}, page_);
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   const int32_t port = (*exporter)->port();
   EXPECT_THAT(Get(port, "/"), StartsWith("HTTP/1.1 404"));
@@ -159,8 +158,32 @@ TEST_F(ExporterTest, AnswersNothingButReadsOfTheMetrics) {
   EXPECT_EQ(Body(head), "");
 }
 
+TEST_F(ExporterTest, AnswersOnlyThoseThatItsGuardLetsIn) {
+  const ScrapeGuard guard = [](const Scraper& scraper) -> absl::Status {
+    EXPECT_EQ(scraper.certificate, "");
+    if (!scraper.authorization) return absl::UnauthenticatedError("no token; expected one");
+    if (*scraper.authorization == "Bearer right") return absl::OkStatus();
+    return absl::PermissionDeniedError("not yours; expected another");
+  };
+  auto exporter = StartExporter({.listen = "127.0.0.1:0", .guard = guard}, page_);
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  const auto get = [&](const std::string& header) {
+    Connection connection((*exporter)->port());
+    return connection.Ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + header + "\r\n");
+  };
+  const std::string stranger = get("");
+  EXPECT_THAT(stranger, StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(stranger, HasSubstr("WWW-Authenticate: Bearer"));
+  EXPECT_EQ(Body(stranger), "no token; expected one\n");
+  const std::string wrong = get("Authorization: Bearer wrong\r\n");
+  EXPECT_THAT(wrong, StartsWith("HTTP/1.1 403"));
+  EXPECT_EQ(Body(wrong), "not yours; expected another\n");
+  for (const std::string& answer : {stranger, wrong}) EXPECT_THAT(answer, Not(HasSubstr("aerie_")));
+  EXPECT_THAT(get("authorization: Bearer right\r\n"), StartsWith("HTTP/1.1 200"));
+}
+
 TEST_F(ExporterTest, AnswersWhileAnotherReaderIsStuck) {
-  auto exporter = StartExporter("127.0.0.1:0", page_);
+  auto exporter = StartExporter({.listen = "127.0.0.1:0"}, page_);
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   const Connection silent((*exporter)->port());
   ASSERT_TRUE(silent.connected());
@@ -169,7 +192,7 @@ TEST_F(ExporterTest, AnswersWhileAnotherReaderIsStuck) {
 }
 
 TEST_F(ExporterTest, GivesConsistentPagesWhileCallsAreCounted) {
-  auto exporter = StartExporter("127.0.0.1:0", page_);
+  auto exporter = StartExporter({.listen = "127.0.0.1:0"}, page_);
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   std::thread engine([this] {
     for (int i = 0; i < 20000; ++i) observer_.OnPass({.sessions = i % 8 + 1});
@@ -189,11 +212,11 @@ TEST_F(ExporterTest, GivesConsistentPagesWhileCallsAreCounted) {
 }
 
 TEST_F(ExporterTest, FreesItsPortWhenItGoesAway) {
-  auto first = StartExporter("127.0.0.1:0", page_);
+  auto first = StartExporter({.listen = "127.0.0.1:0"}, page_);
   ASSERT_TRUE(first.ok()) << first.status();
   const std::string address = (*first)->address();
   first->reset();
-  EXPECT_TRUE(StartExporter(address, page_).ok());
+  EXPECT_TRUE(StartExporter({.listen = address}, page_).ok());
 }
 
 }  // namespace

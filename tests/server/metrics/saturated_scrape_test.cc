@@ -54,7 +54,7 @@ TEST(SaturatedScrapeTest, AnswersWhileTheEngineIsStuckAndCallersAreRefused) {
     go_on.wait();
   };
   PrometheusObserver observer({.max_k = 5});
-  auto exporter = StartExporter("127.0.0.1:0", observer.metrics());
+  auto exporter = StartExporter({.listen = "127.0.0.1:0"}, observer.metrics());
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   std::atomic<int> answered = 0, refused = 0;
   {

@@ -35,9 +35,12 @@ class DrafterRegistryTest : public testing::Test {
   }
   ~DrafterRegistryTest() override { registry_.reset(); }
 
-  absl::StatusOr<LoadedModel> LoadFake(const DrafterOptions& source) {
+  absl::StatusOr<LoadedModel> LoadFake(const DrafterOptions& source, const MemoryCheck& check) {
     if (source.drafter == "/heads/broken")
       return absl::NotFoundError("no config.json; expected it");
+    if (const absl::Status room = check({.weights = 100, .draft_kv = 1000}); !room.ok())
+      return room;
+    ++loads_;
     FakeDraftModelOptions model;
     model.spec.name = source.name;
     model.spec.version = versions_[source.name];
@@ -102,9 +105,17 @@ class DrafterRegistryTest : public testing::Test {
   ServingGate gate_{[](bool) {}};
   ServerMetrics metrics_{{}};
   MetricPage page_{metrics_.metrics()};
+  MemoryRoom room_{10'000, "a test"};
+  int loads_ = 0;  // that were let through
   std::unique_ptr<DrafterRegistry> registry_ = std::make_unique<DrafterRegistry>(
-      Surroundings{.options = &options_, .gate = &gate_, .page = &page_},
-      [this](const DrafterOptions& source, const Options&) { return LoadFake(source); }, &metrics_);
+      Surroundings{.options = &options_,
+                   .gate = &gate_,
+                   .page = &page_,
+                   .memory_room = [this] { return room_; }},
+      [this](const DrafterOptions& source, const Options&, const MemoryCheck& check) {
+        return LoadFake(source, check);
+      },
+      &metrics_);
 };
 
 TEST_F(DrafterRegistryTest, LoadsOneMoreUnderANewName) {
@@ -115,6 +126,29 @@ TEST_F(DrafterRegistryTest, LoadsOneMoreUnderANewName) {
   EXPECT_NE(Open("a").substr(0, kSessionTagLength), Open("b").substr(0, kSessionTagLength));
   EXPECT_EQ(Metric("aerie_sessions", {{"drafter", "b"}}), 1);
   EXPECT_EQ(Load(Source("b")).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(DrafterRegistryTest, RefusesALoadForWhichThereIsNoMemoryAndServesAsBefore) {
+  const std::string session = Open("a");
+  versions_["a"] = "2";
+  room_ = {1099, "a test"};
+  const absl::Status reload = Reload("a").status();
+  EXPECT_EQ(reload.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(reload.message()), HasSubstr("drafter a takes"));
+  EXPECT_THAT(std::string(reload.message()), HasSubstr("(a test); expected room"));
+  EXPECT_EQ(Load(Source("b")).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(loads_, 1) << "none was begun but the one of the start";
+  EXPECT_EQ(VersionOf(session), "1");
+  EXPECT_EQ(VersionOf(Open("a")), "1");
+  EXPECT_EQ(Metric("aerie_drafter_reloads_total", {{"drafter", "a"}, {"result", "failed"}}), 1);
+  room_ = {1100, "a test"};
+  ASSERT_TRUE(Reload("a").ok());
+  EXPECT_EQ(VersionOf(Open("a")), "2");
+}
+
+TEST_F(DrafterRegistryTest, LooksForNoMemoryAtTheStart) {
+  room_ = {0, "a test"};
+  EXPECT_TRUE(registry_->LoadAtStart(Source("b")).ok());
 }
 
 TEST_F(DrafterRegistryTest, SwapsAVersionAndLetsTheOldOneFinishItsSessions) {
