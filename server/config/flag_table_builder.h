@@ -63,5 +63,7 @@ class TableBuilder {
 
 // security_flags.cc
 void AddSecurityFlags(TableBuilder& table);
+// shared_memory_flags.cc
+void AddSharedMemoryFlags(TableBuilder& table);
 
 }  // namespace aerie

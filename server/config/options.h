@@ -17,6 +17,7 @@
 #include "server/engine/draft_engine.h"
 #include "server/request_log/request_log.h"
 #include "server/transport/grpc_server.h"
+#include "server/transport/shared_memory_book.h"
 
 namespace aerie {
 
@@ -97,6 +98,7 @@ struct Options {
   EngineOptions engine;
   KvOptions kv;
   GrpcServerOptions grpc;
+  SharedMemoryOptions shared_memory;
   MetricsOptions metrics;
   AdminOptions admin;
   GuardMode wiring_guard = GuardMode::kAlert;
@@ -123,6 +125,7 @@ struct Options {
   absl::Status CheckRecord() const;
   absl::Status CheckSecurity() const;
   absl::Status CheckRequestLog() const;
+  absl::Status CheckSharedMemory() const;
 };
 
 }  // namespace aerie

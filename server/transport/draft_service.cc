@@ -29,6 +29,8 @@ grpc::ServerUnaryReactor* DraftServiceImpl::GetServerInfo(grpc::CallbackServerCo
   if (!call->Admit(access_.get(), limits_)) return call;
   *response = backend->info;
   AddDrafters(backend->drafters->Current(), response);
+  const SharedMemoryAccess shared{backend->shared_memory, call->caller(), context};
+  if (shared.Check().ok()) response->add_transports(v1::TRANSPORT_SHARED_MEMORY);
   call->Succeed(*response);
   return call;
 }
@@ -88,13 +90,15 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
     call->Fail(drafter.status());
     return call;
   }
-  absl::StatusOr<DraftCall> draft = DecodeDraftRequest(*request, (*drafter)->engine->spec(),
-                                                       call->arrival(), DeadlineOf(*context));
+  absl::StatusOr<DraftCall> draft =
+      DecodeDraftRequest(*request, (*drafter)->engine->spec(), call->arrival(),
+                         DeadlineOf(*context), {backend->shared_memory, call->caller(), context});
   if (!draft.ok()) {
     call->Reject(draft.status(), **drafter);
     return call;
   }
-  // Rows that are not unpacked need no rows_owner: gRPC keeps the request until the reply is given.
+  // Rows that lie in the message need no rows_owner: gRPC keeps the request until the reply is
+  // given.
   draft->cancel = call->cancel();
   draft->copy_in = absl::Now() - call->arrival();
   (*drafter)->engine->Draft(

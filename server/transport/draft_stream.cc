@@ -1,5 +1,6 @@
 #include "server/transport/draft_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -100,6 +101,10 @@ void DraftStream::OnReadDone(bool ok) {
     request->bytes = static_cast<int64_t>(incoming_.Length());
     record_.Received(request->bytes);
     read = ReadMessage(&incoming_, &request->message);
+    // What is longer than a message may be is refused, not held.
+    const uint64_t shared = request->message.draft().hidden_states().shared().length();
+    request->held = request->bytes + static_cast<int64_t>(std::min(
+                                         shared, static_cast<uint64_t>(limits_.max_message_bytes)));
   }
   mutex_.Lock();
   if (!ok) {
@@ -113,7 +118,7 @@ void DraftStream::OnReadDone(bool ok) {
   } else if (!Ending()) {
     request->ticket = order_.Expect(SessionOf(request->message));
     in_flight_.insert(request);
-    bytes_in_flight_ += request->bytes;
+    bytes_in_flight_ += request->held;
     mutex_.Unlock();
     Handle(request);
     mutex_.Lock();
@@ -159,7 +164,7 @@ void DraftStream::Reply(const RequestPtr& request, v1::DraftStreamResponse respo
   response.set_id(request->message.id());
   mutex_.Lock();
   in_flight_.erase(request);
-  bytes_in_flight_ -= request->bytes;
+  bytes_in_flight_ -= request->held;
   ++unwritten_;
   for (v1::DraftStreamResponse& reply : order_.Complete(request->ticket, std::move(response))) {
     replies_.push_back(std::move(reply));

@@ -67,7 +67,8 @@ class DraftStream final : public DraftStreamReactor,
   // The engine's rows point into the message.
   struct Request {
     v1::DraftStreamRequest message;
-    int64_t bytes = 0;
+    int64_t bytes = 0;  // of the message
+    int64_t held = 0;   // and of its rows in shared memory
     absl::Time arrival;
     ReplyOrder<v1::DraftStreamResponse>::Ticket ticket = 0;
     const std::shared_ptr<CancelFlag> cancel = std::make_shared<CancelFlag>();

@@ -60,10 +60,11 @@ void DraftStream::HandleDraft(const RequestPtr& request) {
   const absl::StatusOr<ServedDrafterPtr> drafter =
       DrafterOf(request->message.draft(), *backend_->drafters);
   if (!drafter.ok()) return FailNobodys(request, drafter.status());
-  absl::StatusOr<DraftCall> call = DecodeDraftRequest(
-      request->message.draft(), (*drafter)->engine->spec(), request->arrival, deadline_);
+  absl::StatusOr<DraftCall> call =
+      DecodeDraftRequest(request->message.draft(), (*drafter)->engine->spec(), request->arrival,
+                         deadline_, {backend_->shared_memory, caller_, context_});
   if (!call.ok()) return Reject(request, call.status(), **drafter);
-  // Unpacked rows own themselves; others point into the request.
+  // Rows that were unpacked or copied own themselves; others point into the request.
   if (call->rows_owner == nullptr) call->rows_owner = request;
   call->cancel = request->cancel;
   call->copy_in = absl::Now() - request->arrival;

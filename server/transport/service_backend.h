@@ -6,6 +6,7 @@
 #include "aerie/v1/draft.pb.h"
 #include "server/transport/drafter_directory.h"
 #include "server/transport/rpc_observer.h"
+#include "server/transport/shared_memory_book.h"
 
 namespace aerie {
 
@@ -15,6 +16,7 @@ struct ServiceBackend {
   const DrafterDirectory* drafters = nullptr;  // outlives the service's calls; never without one
   v1::GetServerInfoResponse info;              // of GetServerInfo, without what drafters add
   RpcObserver* rpc_observer = nullptr;         // may be null
+  SharedMemoryBook* shared_memory = nullptr;   // null: no rows in shared memory
 };
 
 // Limits of what one connection may make the server hold.
