@@ -28,6 +28,7 @@ ClientCore::ClientCore(std::string address, const ClientOptions& options)
     : options_(options),
       key_(NewSessionKey()),
       connection_(std::move(address), options),
+      shared_rows_(options, key_, &connection_),
       transport_(MakeTransport(options.transport, &connection_, key_)) {}
 
 absl::Time ClientCore::Deadline() const { return absl::Now() + options_.deadline; }

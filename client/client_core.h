@@ -16,6 +16,7 @@
 #include "client/client_options.h"
 #include "client/connection.h"
 #include "client/draft_transport.h"
+#include "client/shared_rows.h"
 
 namespace aerie {
 
@@ -41,6 +42,9 @@ class ClientCore {
                                                    const CallMetadata& metadata,
                                                    absl::Time deadline, int* attempts);
 
+  // Where the rows of calls are put.
+  SharedRows& shared_rows() { return shared_rows_; }
+
   // The key of what belongs to no session.
   const std::string& key() const { return key_; }
   // The keys of this client's open sessions, by id: a fork must come to its parent's server.
@@ -52,6 +56,7 @@ class ClientCore {
   const ClientOptions options_;
   const std::string key_;
   Connection connection_;
+  SharedRows shared_rows_;
   std::unique_ptr<DraftTransport> transport_;
   std::atomic<uint64_t> next_id_{1};
   absl::Mutex mutex_;

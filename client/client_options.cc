@@ -26,6 +26,11 @@ absl::Status ClientOptions::Validate() const {
                      ", but servers close connections that ping more often than every 10s; give "
                      "10s or more"));
   }
+  if (shared_memory_bytes < (int64_t{64} << 10) || shared_memory_bytes > (int64_t{64} << 30)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shared_memory_bytes is ", shared_memory_bytes,
+                     ", but 65536 to 68719476736 is possible; the usual value is 33554432"));
+  }
   return absl::OkStatus();
 }
 

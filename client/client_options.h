@@ -12,6 +12,10 @@ namespace aerie {
 // its rows must be sent again; a session opened by unary calls outlives the connection.
 enum class TransportKind { kUnary, kStream };
 
+// Where a session's rows are when a call is made (docs/wire.md). Shared memory is for a server on
+// this host that allows it; rows that find no room in it go in the message.
+enum class RowTravel { kInline, kSharedMemory };
+
 struct ClientOptions {
   TransportKind transport = TransportKind::kUnary;
   // Of one Open, Draft or Close with all its messages, retries and resent rows. > 0
@@ -24,6 +28,11 @@ struct ClientOptions {
   // Pings while idle, so that middleboxes keep the connection and a dead peer is noticed. >= 10 s:
   // servers cut off clients that ping more often.
   absl::Duration keepalive = absl::Seconds(20);
+
+  RowTravel rows = RowTravel::kInline;
+  // With kSharedMemory: of the segment, taken from /dev/shm as long as the client lives. The rows
+  // of all calls that wait for their answers at one time should find room. 64 KiB .. 64 GiB
+  int64_t shared_memory_bytes = int64_t{32} << 20;
 
   // INVALID_ARGUMENT that names the option and the value.
   absl::Status Validate() const;

@@ -117,6 +117,7 @@ absl::Status DraftSession::Open(absl::Time deadline) {
                                                   core_->options().max_message_bytes)};
   AERIE_ASSIGN_OR_RETURN(rows_per_call_, RowsPerCall(row_limits, manifest_.wire_row_bytes()));
   AERIE_RETURN_IF_ERROR(CheckTravel(manifest_, *info));
+  AERIE_RETURN_IF_ERROR(core_->shared_rows().Ensure(*info, settings_.options.client, deadline));
 
   SessionOptions asked = settings_.options;
   if (was_open_) asked.fork_of.clear();
@@ -279,9 +280,10 @@ absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, con
   draft.set_seq(++seq_);  // kept by every repeat of this message, so that it is served once
   draft.set_base_length(static_cast<uint32_t>(first));
   rpc::EncodeTokens(batch.tokens, draft.mutable_token_ids());
-  if (!batch.rows.empty()) {
-    rpc::EncodeHiddenStates(batch.rows, manifest_, draft.mutable_hidden_states());
-  }
+  const std::optional<SharedRows::Slot> slot =
+      batch.rows.empty()
+          ? std::nullopt
+          : core_->shared_rows().Encode(batch.rows, manifest_, draft.mutable_hidden_states());
   draft.set_k(static_cast<uint32_t>(wish.k));
   if (wish.accepted.has_value()) draft.set_accepted(static_cast<uint32_t>(*wish.accepted));
   // It says something about the k to choose, so it goes with the message that drafts.
@@ -293,9 +295,18 @@ absl::Status DraftSession::SendMessage(int64_t first, const RowBatch& batch, con
   if (limit > absl::ZeroDuration() && limit < absl::InfiniteDuration()) {
     rpc::EncodeDuration(limit, draft.mutable_time_limit());
   }
-  AERIE_ASSIGN_OR_RETURN(const auto response, core_->Exchange(std::move(request), metadata_,
-                                                              deadline, &outcome->attempts));
-  return ReadAnswer(response.draft(), outcome);
+  auto response = core_->Exchange(request, metadata_, deadline, &outcome->attempts);
+  if (slot.has_value() && SharedRows::IsRefusal(response.status())) {
+    // The session stands as it was, so the same call goes again, in a message of its own.
+    core_->shared_rows().Drop(*slot, response.status(), deadline);
+    auto again = std::make_shared<v1::DraftStreamRequest>(*request);
+    v1::HiddenStates& states = *again->mutable_draft()->mutable_hidden_states();
+    states.Clear();
+    rpc::EncodeHiddenStates(batch.rows, manifest_, &states);
+    response = core_->Exchange(std::move(again), metadata_, deadline, &outcome->attempts);
+  }
+  if (!response.ok()) return response.status();
+  return ReadAnswer(response->draft(), outcome);
 }
 
 }  // namespace aerie

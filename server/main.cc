@@ -38,6 +38,7 @@
 #include "server/transport/grpc_log.h"
 #include "server/transport/grpc_server.h"
 #include "server/transport/server_info.h"
+#include "server/transport/shared_memory_book.h"
 
 namespace aerie {
 namespace {
@@ -47,7 +48,7 @@ constexpr absl::Duration kGrace = absl::Seconds(2);
 // For the last replies to reach their clients.
 constexpr absl::Duration kFlush = absl::Seconds(1);
 // Between looks at what only time changes: sources that the guard is to forget, drafters whose last
-// session has ended.
+// session has ended, segments of shared memory whose worker has.
 constexpr absl::Duration kTick = absl::Seconds(1);
 
 void LogSettings(const std::vector<Setting>& settings) {
@@ -117,6 +118,12 @@ absl::Status Serve(Options options, StopSignal* stop) {
   if (options.clients.enabled()) {
     limits.clients = std::make_shared<ClientLimits>(options.clients, absl::Now);
   }
+  // Before the service, whose calls use it.
+  std::unique_ptr<SharedMemoryBook> shared_memory;
+  if (options.shared_memory.enabled) {
+    shared_memory =
+        std::make_unique<SharedMemoryBook>(options.shared_memory, options.grpc.max_message_bytes);
+  }
   DraftServiceImpl service(limits);
   AERIE_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcServer> server,
                          GrpcServer::Start(options.grpc, &service));
@@ -160,7 +167,8 @@ absl::Status Serve(Options options, StopSignal* stop) {
   service.Serve({.drafters = &drafters.directory(),
                  .info = BuildServerInfo({kVersion, kRevision, kCompiler, LibTorchVersion()},
                                          options.settings, options.wiring_guard),
-                 .rpc_observer = &server_metrics});
+                 .rpc_observer = &server_metrics,
+                 .shared_memory = shared_memory.get()});
   AdminBackend admin_backend{.rpc_observer = &server_metrics};
   if (options.wiring_guard != GuardMode::kOff) {
     admin_backend.wiring_reports = [&drafters] { return drafters.WiringReports(); };
@@ -181,7 +189,10 @@ absl::Status Serve(Options options, StopSignal* stop) {
     for (const ServedDrafterPtr& drafter : drafters.directory().Current()) {
       AERIE_LOG(info, "ready: drafter {} version {}", drafter->name, drafter->info.version());
     }
-    while (!stop->WaitFor(kTick)) drafters.Tick(absl::Now());
+    while (!stop->WaitFor(kTick)) {
+      drafters.Tick(absl::Now());
+      if (shared_memory != nullptr) shared_memory->ForgetDead();
+    }
   }
   const Watchdog watchdog(options.process.drain_timeout);
   const absl::Status drained =

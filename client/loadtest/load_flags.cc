@@ -21,6 +21,10 @@ void LoadFlags::AddConnection() {
       ->check(CLI::IsMember({"unary", "stream"}))
       ->capture_default_str()
       ->group(group);
+  app_.add_flag("--shared-memory", o_.shared_memory,
+                "Leave rows in shared memory, for a server on this host that was started with "
+                "--shared-memory")
+      ->group(group);
   app_.add_option("--connections", o_.connections, "Connections, on which sessions take turns")
       ->capture_default_str()
       ->group(group);

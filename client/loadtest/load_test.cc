@@ -92,6 +92,7 @@ absl::StatusOr<std::unique_ptr<LoadTest>> LoadTest::Prepare(LoadOptions options,
   const LoadOptions& o = test->options_;
   ClientOptions client_options;
   client_options.transport = o.transport;
+  if (o.shared_memory) client_options.rows = RowTravel::kSharedMemory;
   client_options.deadline = o.deadline;
   std::vector<DraftClient*> clients;
   for (int32_t i = 0; i < o.connections; ++i) {

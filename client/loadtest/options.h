@@ -36,7 +36,8 @@ struct FaultOptions {
 struct LoadOptions {
   std::string address = "127.0.0.1:50051";
   TransportKind transport = TransportKind::kUnary;
-  int32_t connections = 1;                      // sessions take turns on them
+  bool shared_memory = false;  // rows are left in shared memory, a segment for each connection
+  int32_t connections = 1;     // sessions take turns on them
   absl::Duration deadline = absl::Seconds(30);  // of one call; > 0
 
   // Open sessions; of an open loop, so many rounds at most are under way at a time. Levels >= 1

@@ -115,6 +115,7 @@ Json JsonOf(const LoadOptions& o, const Manifest& manifest) {
   json["recording"] = synthetic ? Json() : Json(o.recording);
   json["dtype"] = manifest.fp8 ? "float8_e4m3fn" : DTypeName(manifest.dtype);
   json["fused"] = manifest.fused();
+  json["shared_memory"] = o.shared_memory;
   json["row_width"] = manifest.row_width();
   json["seed"] = o.seed;
   json["deadline_seconds"] = Seconds(o.deadline);

@@ -168,19 +168,25 @@ void EncodeHiddenStates(const HiddenRows& rows, const Manifest& manifest, v1::Hi
 
 absl::StatusOr<DecodedStates> DecodeHiddenStates(const v1::HiddenStates& states, int64_t rows,
                                                  int64_t width) {
+  return DecodeHiddenStates(states, states.data(), rows, width);
+}
+
+absl::StatusOr<DecodedStates> DecodeHiddenStates(const v1::HiddenStates& states,
+                                                 std::string_view data, int64_t rows,
+                                                 int64_t width) {
   DecodedStates out;
-  if (rows == 0 && states.data().empty()) return out;
+  if (rows == 0 && data.empty()) return out;
   out.fused = states.fused();
   if (states.dtype() == v1::DATA_TYPE_FLOAT8_E4M3FN) {
     out.fp8 = true;
-    AERIE_ASSIGN_OR_RETURN(std::string unpacked, DecodeFp8(states.data(), rows, width));
+    AERIE_ASSIGN_OR_RETURN(std::string unpacked, DecodeFp8(data, rows, width));
     const auto owner = std::make_shared<const std::string>(std::move(unpacked));
     AERIE_ASSIGN_OR_RETURN(out.rows, HiddenRows::Create(DType::kBF16, rows, width, *owner));
     out.owner = owner;
     return out;
   }
   AERIE_ASSIGN_OR_RETURN(const DType dtype, DecodeDType(states.dtype(), "hidden_states.dtype"));
-  AERIE_ASSIGN_OR_RETURN(out.rows, HiddenRows::Create(dtype, rows, width, states.data()));
+  AERIE_ASSIGN_OR_RETURN(out.rows, HiddenRows::Create(dtype, rows, width, data));
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -56,6 +57,10 @@ struct DecodedStates {
 // Exactly `rows` rows of `width` elements, else reason BYTE_COUNT; without rows the dtype may be
 // unset.
 absl::StatusOr<DecodedStates> DecodeHiddenStates(const v1::HiddenStates& states, int64_t rows,
+                                                 int64_t width);
+// The same of bytes that did not come in the message: `data` stands in the place of its own.
+absl::StatusOr<DecodedStates> DecodeHiddenStates(const v1::HiddenStates& states,
+                                                 std::string_view data, int64_t rows,
                                                  int64_t width);
 // INVALID_ARGUMENT, reason NON_FINITE, that names row and capture of the first NaN or infinite
 // element. Row 0 of `rows` is row `base_length` of the session. The rows must be of `wiring`,

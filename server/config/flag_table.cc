@@ -201,6 +201,7 @@ std::vector<Flag> FlagTable() {
   AddKvFlags(table);
   AddListenFlags(table);
   AddSecurityFlags(table);
+  AddSharedMemoryFlags(table);
   AddWiringFlags(table);
   AddLogFlags(table);
   AddProcessFlags(table);

@@ -65,5 +65,7 @@ class TableBuilder {
 void AddClientFlags(TableBuilder& table);
 // security_flags.cc
 void AddSecurityFlags(TableBuilder& table);
+// shared_memory_flags.cc
+void AddSharedMemoryFlags(TableBuilder& table);
 
 }  // namespace aerie

@@ -134,6 +134,7 @@ absl::Status Options::Validate() const {
   AERIE_RETURN_IF_ERROR(metrics.Validate(grpc.security));
   AERIE_RETURN_IF_ERROR(admin.Validate());
   AERIE_RETURN_IF_ERROR(CheckSecurity());
+  AERIE_RETURN_IF_ERROR(CheckSharedMemory());
   AERIE_RETURN_IF_ERROR(CheckRecord());
   AERIE_RETURN_IF_ERROR(request_log.Validate());
   AERIE_RETURN_IF_ERROR(CheckRequestLog());

@@ -18,6 +18,7 @@
 #include "server/request_log/request_log.h"
 #include "server/transport/client_limits.h"
 #include "server/transport/grpc_server.h"
+#include "server/transport/shared_memory_book.h"
 
 namespace aerie {
 
@@ -105,6 +106,7 @@ struct Options {
   ClientLimitOptions clients;
   KvOptions kv;
   GrpcServerOptions grpc;
+  SharedMemoryOptions shared_memory;
   MetricsOptions metrics;
   AdminOptions admin;
   GuardMode wiring_guard = GuardMode::kAlert;
@@ -131,6 +133,7 @@ struct Options {
   absl::Status CheckRecord() const;
   absl::Status CheckSecurity() const;
   absl::Status CheckRequestLog() const;
+  absl::Status CheckSharedMemory() const;
 };
 
 }  // namespace aerie

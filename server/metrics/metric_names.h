@@ -330,6 +330,8 @@ inline constexpr auto kRpcMethods = std::to_array<RpcName>({
     {RpcType::kUnary, kDraftService, "OpenSession"},
     {RpcType::kUnary, kDraftService, "CloseSession"},
     {RpcType::kUnary, kDraftService, "GetServerInfo"},
+    {RpcType::kUnary, kDraftService, "RegisterSharedMemory"},
+    {RpcType::kUnary, kDraftService, "UnregisterSharedMemory"},
     {RpcType::kUnary, kAdminService, "GetWiringReport"},
     {RpcType::kUnary, kAdminService, "GetLogLevel"},
     {RpcType::kUnary, kAdminService, "SetLogLevel"},

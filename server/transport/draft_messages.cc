@@ -12,6 +12,7 @@
 #include "common/rpc/session_codec.h"
 #include "common/rpc/tree_codec.h"
 #include "common/status_macros.h"
+#include "server/transport/call_rows.h"
 
 namespace aerie {
 namespace {
@@ -95,9 +96,15 @@ void TellNobodys(const absl::Status& status, const ServedDrafter& drafter) {
   drafter.round_observer->OnRejected(RejectReason::kWiring);
 }
 
+int64_t SharedBytes(const v1::DraftRequest& request, int64_t max_message_bytes) {
+  return static_cast<int64_t>(std::min(request.hidden_states().shared().length(),
+                                       static_cast<uint64_t>(max_message_bytes)));
+}
+
 absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
                                              const DrafterSpec& spec, absl::Time arrival,
-                                             absl::Time rpc_deadline) {
+                                             absl::Time rpc_deadline,
+                                             const SharedMemoryAccess& shared) {
   DraftCall call;
   call.arrival = arrival;
   call.deadline = rpc_deadline;
@@ -143,9 +150,8 @@ absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
   AERIE_ASSIGN_OR_RETURN(call.tokens,
                          rpc::DecodeTokens(request.token_ids(), shape.vocab_size, "token_ids"));
   const v1::HiddenStates& states = request.hidden_states();
-  AERIE_ASSIGN_OR_RETURN(
-      rpc::DecodedStates decoded,
-      rpc::DecodeHiddenStates(states, request.token_ids_size(), shape.width(states.fused())));
+  AERIE_ASSIGN_OR_RETURN(rpc::DecodedStates decoded, ReadRows(states, request.token_ids_size(),
+                                                              shape.width(states.fused()), shared));
   call.rows = decoded.rows;
   call.rows_owner = std::move(decoded.owner);
   call.fp8 = decoded.fp8;

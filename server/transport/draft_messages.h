@@ -14,6 +14,7 @@
 #include "server/engine/draft_model.h"
 #include "server/engine/round_observer.h"
 #include "server/transport/drafter_directory.h"
+#include "server/transport/shared_memory_book.h"
 
 namespace aerie {
 
@@ -32,12 +33,14 @@ absl::StatusOr<ServedDrafterPtr> DrafterOf(const v1::DraftRequest& request,
 // here can serve, or nothing.
 void TellNobodys(const absl::Status& status, const ServedDrafter& drafter);
 
-// The call's rows point into `request`: keep it until the call is done. `deadline` is set by
-// `arrival`, the request's time limit and the RPC's own deadline, whichever is earlier. Cancel and
-// rows_owner are the caller's to fill.
+// The call's rows point into `request` when it leaves rows_owner null: keep it until the call is
+// done. Rows in shared memory are copied out through `shared`. `deadline` is set by `arrival`, the
+// request's time limit and the RPC's own deadline, whichever is earlier. Cancel is the caller's to
+// fill.
 absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
                                              const DrafterSpec& spec, absl::Time arrival,
-                                             absl::Time rpc_deadline);
+                                             absl::Time rpc_deadline,
+                                             const SharedMemoryAccess& shared = {});
 void EncodeDraftResult(const DraftResult& result, v1::DraftResponse* response);
 // The same, and tells `observer` (may be null) what it took.
 void EncodeAndTell(const DraftResult& result, RoundObserver* observer, v1::DraftResponse* response);
@@ -55,6 +58,10 @@ void EncodeCloseResult(const AcceptanceRecord& record, v1::CloseSessionResponse*
 // itself refuses only much larger ones, since it can tell the caller nothing but a code and would
 // end a whole stream for one request.
 absl::Status CheckMessageSize(int64_t bytes, int64_t limit);
+
+// Bytes of a call's rows in shared memory, which will be copied. At most `max_message_bytes`: what
+// is longer is refused, not held.
+int64_t SharedBytes(const v1::DraftRequest& request, int64_t max_message_bytes);
 
 // UNAVAILABLE for calls that come before the drafter is loaded.
 absl::Status StillLoading();

@@ -29,6 +29,8 @@ grpc::ServerUnaryReactor* DraftServiceImpl::GetServerInfo(grpc::CallbackServerCo
   if (!call->Admit(access_.get(), limits_)) return call;
   *response = backend->info;
   AddDrafters(backend->drafters->Current(), response);
+  const SharedMemoryAccess shared{backend->shared_memory, call->caller(), context};
+  if (shared.Check().ok()) response->add_transports(v1::TRANSPORT_SHARED_MEMORY);
   call->Succeed(*response);
   return call;
 }
@@ -51,7 +53,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::OpenSession(grpc::CallbackServerCont
     call->Fail(drafter.status());
     return call;
   }
-  if (!call->TakeShare(limits_, /*rows=*/0, **drafter)) return call;
+  if (!call->TakeShare(limits_, /*rows=*/0, /*shared_bytes=*/0, **drafter)) return call;
   if (absl::Status client = SettleClient(call->caller(), &open->options.client); !client.ok()) {
     call->Fail(client);
     return call;
@@ -89,14 +91,19 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
     call->Fail(drafter.status());
     return call;
   }
-  if (!call->TakeShare(limits_, request->token_ids_size(), **drafter)) return call;
-  absl::StatusOr<DraftCall> draft = DecodeDraftRequest(*request, (*drafter)->engine->spec(),
-                                                       call->arrival(), DeadlineOf(*context));
+  if (!call->TakeShare(limits_, request->token_ids_size(),
+                       SharedBytes(*request, limits_.max_message_bytes), **drafter)) {
+    return call;
+  }
+  absl::StatusOr<DraftCall> draft =
+      DecodeDraftRequest(*request, (*drafter)->engine->spec(), call->arrival(),
+                         DeadlineOf(*context), {backend->shared_memory, call->caller(), context});
   if (!draft.ok()) {
     call->Reject(draft.status(), **drafter);
     return call;
   }
-  // Rows that are not unpacked need no rows_owner: gRPC keeps the request until the reply is given.
+  // Rows that lie in the message need no rows_owner: gRPC keeps the request until the reply is
+  // given.
   draft->client = call->caller();
   draft->cancel = call->cancel();
   draft->copy_in = absl::Now() - call->arrival();

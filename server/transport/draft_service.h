@@ -19,7 +19,10 @@ namespace aerie {
 using DraftServiceBase = v1::DraftService::WithCallbackMethod_GetServerInfo<
     v1::DraftService::WithCallbackMethod_OpenSession<v1::DraftService::WithCallbackMethod_Draft<
         v1::DraftService::WithRawCallbackMethod_DraftStream<
-            v1::DraftService::WithCallbackMethod_CloseSession<v1::DraftService::Service>>>>>;
+            v1::DraftService::WithCallbackMethod_CloseSession<
+                v1::DraftService::WithCallbackMethod_RegisterSharedMemory<
+                    v1::DraftService::WithCallbackMethod_UnregisterSharedMemory<
+                        v1::DraftService::Service>>>>>>>;
 
 class DraftServiceImpl final : public DraftServiceBase {
  public:
@@ -49,6 +52,13 @@ class DraftServiceImpl final : public DraftServiceBase {
   grpc::ServerUnaryReactor* CloseSession(grpc::CallbackServerContext* context,
                                          const v1::CloseSessionRequest* request,
                                          v1::CloseSessionResponse* response) override;
+  // In shared_memory_calls.cc.
+  grpc::ServerUnaryReactor* RegisterSharedMemory(
+      grpc::CallbackServerContext* context, const v1::RegisterSharedMemoryRequest* request,
+      v1::RegisterSharedMemoryResponse* response) override;
+  grpc::ServerUnaryReactor* UnregisterSharedMemory(
+      grpc::CallbackServerContext* context, const v1::UnregisterSharedMemoryRequest* request,
+      v1::UnregisterSharedMemoryResponse* response) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DraftStream(
       grpc::CallbackServerContext* context) override;
 

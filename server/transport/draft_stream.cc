@@ -101,6 +101,8 @@ void DraftStream::OnReadDone(bool ok) {
     request->bytes = static_cast<int64_t>(incoming_.Length());
     record_.Received(request->bytes);
     read = ReadMessage(&incoming_, &request->message);
+    request->held =
+        request->bytes + SharedBytes(request->message.draft(), limits_.max_message_bytes);
   }
   mutex_.Lock();
   if (!ok) {
@@ -116,7 +118,7 @@ void DraftStream::OnReadDone(bool ok) {
     for (const RequestPtr& each : requests) {
       each->ticket = order_.Expect(SessionOf(each->message));
       in_flight_.insert(each);
-      bytes_in_flight_ += each->bytes;
+      bytes_in_flight_ += each->held;
     }
     mutex_.Unlock();
     for (const RequestPtr& each : requests) Handle(each);
@@ -165,7 +167,7 @@ void DraftStream::Reply(const RequestPtr& request, v1::DraftStreamResponse respo
   request->stay.Leave();
   mutex_.Lock();
   in_flight_.erase(request);
-  bytes_in_flight_ -= request->bytes;
+  bytes_in_flight_ -= request->held;
   ++unwritten_;
   for (v1::DraftStreamResponse& reply : order_.Complete(request->ticket, std::move(response))) {
     replies_.push_back(std::move(reply));

@@ -69,7 +69,8 @@ class DraftStream final : public DraftStreamReactor,
   // The engine's rows point into the message.
   struct Request {
     v1::DraftStreamRequest message;
-    int64_t bytes = 0;
+    int64_t bytes = 0;  // of the message
+    int64_t held = 0;   // and of its rows in shared memory
     absl::Time arrival;
     ClientLimits::Stay stay;
     ReplyOrder<v1::DraftStreamResponse>::Ticket ticket = 0;

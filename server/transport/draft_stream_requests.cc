@@ -17,15 +17,22 @@ namespace aerie {
 std::vector<DraftStream::RequestPtr> DraftStream::Unpack(RequestPtr message) const {
   v1::DraftStreamBatch* const batch =
       message->message.has_batch() ? message->message.mutable_batch() : nullptr;
-  if (batch == nullptr || message->bytes > limits_.max_message_bytes || batch->requests().empty() ||
+  if (batch == nullptr || batch->requests().empty() ||
       batch->requests_size() > limits_.max_stream_in_flight) {
     return {std::move(message)};
   }
+  int64_t held = message->bytes;
+  for (const v1::DraftStreamRequest& each : batch->requests()) {
+    held += SharedBytes(each.draft(), limits_.max_message_bytes);
+  }
+  if (held > limits_.max_message_bytes) return {std::move(message)};
   std::vector<RequestPtr> out;
   for (v1::DraftStreamRequest& each : *batch->mutable_requests()) {
     const RequestPtr request = std::make_shared<Request>();
     request->message = std::move(each);  // its rows stay where they lie
     request->bytes = static_cast<int64_t>(request->message.ByteSizeLong());
+    request->held =
+        request->bytes + SharedBytes(request->message.draft(), limits_.max_message_bytes);
     request->arrival = message->arrival;
     out.push_back(request);
   }
@@ -84,10 +91,11 @@ void DraftStream::HandleDraft(const RequestPtr& request) {
       DrafterOf(request->message.draft(), *backend_->drafters);
   if (!drafter.ok()) return FailNobodys(request, drafter.status());
   if (!TakeShare(request, request->message.draft().token_ids_size(), **drafter)) return;
-  absl::StatusOr<DraftCall> call = DecodeDraftRequest(
-      request->message.draft(), (*drafter)->engine->spec(), request->arrival, deadline_);
+  absl::StatusOr<DraftCall> call =
+      DecodeDraftRequest(request->message.draft(), (*drafter)->engine->spec(), request->arrival,
+                         deadline_, {backend_->shared_memory, caller_, context_});
   if (!call.ok()) return Reject(request, call.status(), **drafter);
-  // Unpacked rows own themselves; others point into the request.
+  // Rows that were unpacked or copied own themselves; others point into the request.
   if (call->rows_owner == nullptr) call->rows_owner = request;
   call->client = caller_;
   call->cancel = request->cancel;
@@ -128,8 +136,9 @@ void DraftStream::RefuseBatch(const RequestPtr& request) {
          WithReason(absl::InvalidArgumentError(absl::StrCat(
                         "a batch of ", request->message.batch().requests_size(),
                         " requests; expected 1 to ", limits_.max_stream_in_flight,
-                        " (Limits.max_batch_requests), in a message of its own and not within ",
-                        "another batch; send several messages")),
+                        " (Limits.max_batch_requests) with at most ", limits_.max_message_bytes,
+                        " bytes, rows in shared memory included, in a message of its own and not ",
+                        "within another batch; send several messages")),
                     kReasonRequestInvalid),
          *backend_->drafters->First());
 }
@@ -138,7 +147,7 @@ bool DraftStream::TakeShare(const RequestPtr& request, int64_t rows, const Serve
   if (limits_.clients == nullptr) return true;
   RejectReason reason = RejectReason::kClientRows;
   absl::StatusOr<ClientLimits::Stay> stay =
-      limits_.clients->Admit(account_, request->bytes, rows, &reason);
+      limits_.clients->Admit(account_, request->held, rows, &reason);
   if (!stay.ok()) {
     if (drafter.round_observer != nullptr) drafter.round_observer->OnRejected(reason);
     Fail(request, stay.status());

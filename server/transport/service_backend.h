@@ -8,6 +8,7 @@
 #include "server/transport/client_limits.h"
 #include "server/transport/drafter_directory.h"
 #include "server/transport/rpc_observer.h"
+#include "server/transport/shared_memory_book.h"
 
 namespace aerie {
 
@@ -17,6 +18,7 @@ struct ServiceBackend {
   const DrafterDirectory* drafters = nullptr;  // outlives the service's calls; never without one
   v1::GetServerInfoResponse info;              // of GetServerInfo, without what drafters add
   RpcObserver* rpc_observer = nullptr;         // may be null
+  SharedMemoryBook* shared_memory = nullptr;   // null: no rows in shared memory
 };
 
 // Limits of what one connection, and one client, may make the server hold.

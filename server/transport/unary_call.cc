@@ -49,11 +49,12 @@ bool UnaryCall::Admit(const AccessControl* access, const ServiceLimits& limits) 
   return true;
 }
 
-bool UnaryCall::TakeShare(const ServiceLimits& limits, int64_t rows, const ServedDrafter& drafter) {
+bool UnaryCall::TakeShare(const ServiceLimits& limits, int64_t rows, int64_t shared_bytes,
+                          const ServedDrafter& drafter) {
   if (limits.clients == nullptr) return true;
   RejectReason reason = RejectReason::kClientRows;
-  absl::StatusOr<ClientLimits::Stay> stay =
-      limits.clients->Admit(AccountOf(caller_, context_.peer()), request_bytes_, rows, &reason);
+  absl::StatusOr<ClientLimits::Stay> stay = limits.clients->Admit(
+      AccountOf(caller_, context_.peer()), request_bytes_ + shared_bytes, rows, &reason);
   if (!stay.ok()) {
     if (drafter.round_observer != nullptr) drafter.round_observer->OnRejected(reason);
     Fail(stay.status());

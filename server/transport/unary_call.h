@@ -39,9 +39,11 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // Whether the call may be handed on; otherwise the reply has been given. `access` may be null:
   // everybody may call.
   bool Admit(const AccessControl* access, const ServiceLimits& limits);
-  // Counts an admitted call, and the rows that it brings, for its client. False: it comes too
-  // early, and the reply has been given; `drafter` is whose call it would have been.
-  bool TakeShare(const ServiceLimits& limits, int64_t rows, const ServedDrafter& drafter);
+  // Counts an admitted call, and the rows that it brings, for its client. `shared_bytes`: of these
+  // rows, beside the message. False: it comes too early, and the reply has been given; `drafter` is
+  // whose call it would have been.
+  bool TakeShare(const ServiceLimits& limits, int64_t rows, int64_t shared_bytes,
+                 const ServedDrafter& drafter);
   // Who it was admitted as; empty: nobody was asked.
   const std::string& caller() const { return caller_; }
 

@@ -22,6 +22,7 @@ class RealServerTest : public ::testing::TestWithParam<TransportKind> {
     options.engine.max_rows_per_call = 40;
     options.engine.max_rows_per_pass = 32;
     options.engine.max_context = 300;
+    options.shared_memory.enabled = true;
     return options;
   }
   loadtest::LoadOptions Options() {
@@ -80,6 +81,20 @@ TEST_P(RealServerTest, LoadTesterAndServerCountTheSameForEveryKindOfDraft) {
     EXPECT_LE(result.whole.sure.acceptance.proposed_at().size(), 4u) << "positions are levels";
     EXPECT_GT(result.whole.sure.acceptance.accepted_tokens(), 0);
   }
+}
+
+TEST_P(RealServerTest, LoadTesterAndServerCountTheSameThroughSharedMemory) {
+  loadtest::LoadOptions options = Options();
+  options.shared_memory = true;
+  options.connections = 3;
+  options.accept = loadtest::AcceptProcess::ByChance({0.8, 0.6, 0.3});
+  auto test = loadtest::LoadTest::Prepare(options);
+  ASSERT_TRUE(test.ok()) << test.status();
+  const loadtest::RunResult result = (*test)->Run(nullptr).result;
+  EXPECT_EQ(server_.shared_memory().segments(), 3);
+  EXPECT_EQ(result.whole.first_error, "");
+  EXPECT_EQ(result.whole.sessions_compared, 24);
+  EXPECT_THAT(result.whole.differences, IsEmpty());
 }
 
 TEST_P(RealServerTest, FindsExactlyTheAcceptLengthOfACertainProcess) {

@@ -172,6 +172,14 @@ class CutsMessages(Truth):
         return request
 
 
+class ReadsOneSlotAlone(Truth):
+    def request(self, method, request, context):
+        if method == "Draft" and request.hidden_states.HasField("shared"):
+            self.first = getattr(self, "first", None) or request.hidden_states.shared
+            request.hidden_states.shared.CopyFrom(self.first)
+        return request
+
+
 class RefusalsDropRows(Truth):
     def refusal(self, method, request, code, detail):
         length = self.lengths.get(request.session_id) if method == "Draft" else None
@@ -416,6 +424,7 @@ LIES = {
     NamesAnotherRow: ({"S-BASE-AHEAD"}, set()),
     CutsRows: ({"S-ROWS-LIMIT"}, set()),
     CutsMessages: ({"S-MESSAGE-LIMIT"}, set()),
+    ReadsOneSlotAlone: ({"S-SHARED-MEMORY"}, set()),
     RefusalsDropRows: ({"S-REFUSAL-UNCHANGED"}, set()),
     AnotherCodeInTheDetail: ({"S-ERROR-DETAIL"}, set()),
     RenumbersCalls: ({"S-SEQ-REPEAT"}, {"S-SEQ-BEHIND"}),

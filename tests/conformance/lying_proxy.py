@@ -15,12 +15,16 @@ _REQUESTS = {
     "OpenSession": pb.OpenSessionRequest,
     "Draft": pb.DraftRequest,
     "CloseSession": pb.CloseSessionRequest,
+    "RegisterSharedMemory": pb.RegisterSharedMemoryRequest,
+    "UnregisterSharedMemory": pb.UnregisterSharedMemoryRequest,
 }
 _RESPONSES = {
     "GetServerInfo": pb.GetServerInfoResponse,
     "OpenSession": pb.OpenSessionResponse,
     "Draft": pb.DraftResponse,
     "CloseSession": pb.CloseSessionResponse,
+    "RegisterSharedMemory": pb.RegisterSharedMemoryResponse,
+    "UnregisterSharedMemory": pb.UnregisterSharedMemoryResponse,
 }
 
 

@@ -19,7 +19,7 @@ from server_process import ServerProcess  # noqa: E402
 # Small enough to fill, so that every limit can be met.
 LIMITS = (
     "--max-context 512 --kv-memory 2MiB --max-sessions 64 --max-message-bytes 2MiB"
-    " --max-rows-per-call 256"
+    " --max-rows-per-call 256 --shared-memory"
 ).split()
 SHORT_LEASE = {"S-LEASE"}
 LONG = os.environ.get("AERIE_CONFORMANCE_LONG") == "1"

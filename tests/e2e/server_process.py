@@ -45,7 +45,7 @@ class ServerProcess:
         wait_until(lambda: port_file.exists() or self.process.poll() is not None, "the port file")
         assert self.process.poll() is None, self.log()
         self.ports = json.loads(port_file.read_text())
-        self.address, self.unix_address = self.ports["grpc"]
+        self.address, self.unix_address = self.ports["grpc"][:2]  # those of `flags` follow
 
     def __enter__(self):
         return self

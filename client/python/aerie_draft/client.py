@@ -21,6 +21,7 @@ from aerie_draft.errors import ProtocolMismatch
 from aerie_draft.options import Fork, SessionOptions
 from aerie_draft.security import Security, open_channel
 from aerie_draft.session import Deadline, DraftSession, rows_as_bytes
+from aerie_draft.shared_rows import SharedRows
 from aerie_draft.transport import (
     CallMetadata,
     StreamTransport,
@@ -36,6 +37,7 @@ _TRANSPORTS = {"unary": UnaryTransport, "stream": StreamTransport}
 _MESSAGE_OVERHEAD = 4096
 # A token id is at most five bytes of varint.
 _TOKEN_BYTES = 5
+_LEAST_SEGMENT, _MOST_SEGMENT = 64 << 10, 64 << 30
 
 
 class DraftClient:
@@ -50,6 +52,11 @@ class DraftClient:
             the smaller one decides how prompts are cut into calls.
         retries: How often a draft call is repeated when the connection breaks under it. The server
             answers a repeated call with the stored answer, so nothing is committed twice.
+        rows: "inline", in the messages, or "shm", left in shared memory: for a server on this host
+            that allows it, over a Unix socket or loopback. Those that find no room there go in
+            the message.
+        shared_memory_bytes: Of the segment, taken from /dev/shm until close(). The rows of all
+            calls that wait for their answers at one time should find room.
         credentials: For TLS, made by hand; not beside `security`.
         security: TLS and token as files say; without it the connection is in the clear.
     """
@@ -62,12 +69,21 @@ class DraftClient:
         timeout: float = 10.0,
         max_message_bytes: int = 64 << 20,
         retries: int = 1,
+        rows: str = "inline",
+        shared_memory_bytes: int = 32 << 20,
         credentials: grpc.ChannelCredentials | None = None,
         security: Security | None = None,
     ):
         if transport not in _TRANSPORTS:
             raise ValueError(
                 f"transport is {transport!r}; expected one of {', '.join(_TRANSPORTS)}; choose one"
+            )
+        if rows not in ("inline", "shm"):
+            raise ValueError(f'rows is {rows!r}; expected "inline" or "shm"; choose one')
+        if not _LEAST_SEGMENT <= shared_memory_bytes <= _MOST_SEGMENT:
+            raise ValueError(
+                f"shared_memory_bytes is {shared_memory_bytes}; expected {_LEAST_SEGMENT} to "
+                f"{_MOST_SEGMENT}; the usual value is {32 << 20}"
             )
         options = [
             ("grpc.max_send_message_length", max_message_bytes),
@@ -90,6 +106,9 @@ class DraftClient:
         self._max_message_bytes = max_message_bytes
         self._retries = retries
         self._transport = _TRANSPORTS[transport](self._channel)
+        self._shared_rows = (
+            SharedRows(self._transport, shared_memory_bytes) if rows == "shm" else None
+        )
         self._info_lock = threading.Lock()
         self._info: ServerInfo | None = None
         # By id, as long as somebody holds them: a fork goes where its parent is.
@@ -104,6 +123,8 @@ class DraftClient:
 
     def close(self) -> None:
         """Ends the stream, if there is one, and the connection."""
+        if self._shared_rows is not None:
+            self._shared_rows.close()
         self._transport.close()
         self._channel.close()
 
@@ -160,7 +181,10 @@ class DraftClient:
         key = self._transport.key_for(parent.key if key is None and parent is not None else key)
         check_session_key(key)
         metadata = CallMetadata(key, traceparent)
-        rows_per_call = self._rows_per_call(manifest, deadline)
+        info = self._known_info(deadline)
+        rows_per_call = self._rows_per_call(manifest, info)
+        if self._shared_rows is not None:
+            self._shared_rows.ensure(info.shared_memory, client, deadline.left())
         response = self._transport.open_session(request, deadline.left(), metadata)
         session = DraftSession(
             self._transport,
@@ -171,6 +195,7 @@ class DraftClient:
             timeout=self.timeout,
             retries=self._retries,
             on_lost=self._forget_info,
+            shared_rows=self._shared_rows,
         )
         self._sessions[session.session_id] = session
         if _kind(session.options) != _kind(options):
@@ -193,7 +218,8 @@ class DraftClient:
         """Drafts for a whole sequence in one call; the server keeps nothing."""
         started = time.perf_counter()
         data = rows_as_bytes(rows, manifest, len(token_ids))
-        request = codec.draft_message(0, token_ids, data, manifest, k, None)
+        request = codec.draft_message(0, token_ids, manifest, k, None)
+        request.hidden_states.data = data
         request.manifest.CopyFrom(codec.manifest_message(manifest))
         timeout = self.timeout if timeout is None else timeout
         codec.set_time_limit(request, timeout)
@@ -204,11 +230,13 @@ class DraftClient:
         with self._info_lock:
             self._info = None
 
-    def _rows_per_call(self, manifest: Manifest, deadline: Deadline) -> int:
+    def _known_info(self, deadline: Deadline) -> ServerInfo:
         # Asked once, not for each session, until the server is lost: another may come back.
         with self._info_lock:
             info = self._info
-        info = info or self.server_info(deadline.left())
+        return info or self.server_info(deadline.left())
+
+    def _rows_per_call(self, manifest: Manifest, info: ServerInfo) -> int:
         _check_travel(manifest, info)
         limits = info.limits
         message_bytes = min(

@@ -107,16 +107,14 @@ def options_value(message: draft_pb2.SessionOptions) -> SessionOptions:
 def draft_message(
     base_length: int,
     tokens,
-    rows: bytes,
     manifest: Manifest,
     k: int,
     accepted: int | None,
     verify_cost: VerifyCost | None = None,
 ) -> draft_pb2.DraftRequest:
-    """A request without its sequence and number, which the session adds."""
+    """A request without its rows, and without its sequence and number, which the session adds."""
     message = draft_pb2.DraftRequest(base_length=base_length, token_ids=tokens, k=k)
     message.hidden_states.dtype = manifest.dtype.value
-    message.hidden_states.data = rows
     message.hidden_states.fused = manifest.fused is not None
     if accepted is not None:
         message.accepted = accepted
@@ -240,6 +238,7 @@ def server_info_value(message: draft_pb2.GetServerInfoResponse) -> ServerInfo:
         # A newer server may know types that this client does not.
         dtypes=tuple(d for d in DType if d.value in message.dtypes),
         settings=_settings(message.settings),
+        shared_memory=draft_pb2.TRANSPORT_SHARED_MEMORY in message.transports,
     )
 
 

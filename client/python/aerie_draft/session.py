@@ -17,6 +17,7 @@ from aerie_draft._proto import draft_pb2
 from aerie_draft.dtypes import encode_rows
 from aerie_draft.errors import DeadlineExceeded, Unavailable
 from aerie_draft.options import SessionOptions, VerifyCost
+from aerie_draft.shared_rows import SharedRows
 from aerie_draft.transport import CallMetadata
 from aerie_draft.values import AcceptanceRecord, Manifest, Proposal
 
@@ -35,8 +36,12 @@ class DraftSession:
         timeout: float,
         retries: int,
         on_lost: Callable[[], None],
+        shared_rows: SharedRows | None = None,
     ):
-        """`on_lost` is called when the server cannot be reached any more."""
+        """`on_lost` is called when the server cannot be reached any more.
+
+        Without `shared_rows` rows go in messages.
+        """
         self.session_id: str = opened.session_id
         self.key = metadata.key  # tells a proxy which server holds it
         self.options: SessionOptions = codec.options_value(opened.options)  # in force
@@ -50,6 +55,7 @@ class DraftSession:
         self._timeout = timeout
         self._retries = retries
         self._on_lost = on_lost
+        self._shared_rows = shared_rows
         self._metadata = metadata
         self._seq = 0
 
@@ -87,13 +93,12 @@ class DraftSession:
             request = codec.draft_message(
                 base_length + first,
                 token_ids[first:end],
-                bytes(data[first * row_bytes : end * row_bytes]),
                 self.manifest,
                 k if end == count else 0,
                 accepted if first == 0 else None,
                 verify_cost if end == count else None,
             )
-            response = self._send(request, deadline)
+            response = self._send(request, data[first * row_bytes : end * row_bytes], deadline)
             calls += 1
             if response.HasField("accepted"):
                 judged = response.accepted
@@ -114,10 +119,18 @@ class DraftSession:
         )
         return codec.acceptance_value(response.acceptance)
 
-    def _send(self, request, deadline: Deadline):
+    def _send(self, request, rows: memoryview, deadline: Deadline):
         self._seq += 1
         request.session_id = self.session_id
         request.seq = self._seq
+        if self._shared_rows is None or not rows:
+            request.hidden_states.data = bytes(rows)
+            return self._call(request, deadline)
+        return self._shared_rows.send(
+            request, rows, lambda: self._call(request, deadline), deadline.left
+        )
+
+    def _call(self, request, deadline: Deadline):
         tries = 1 + (self._retries if self._transport.sessions_survive_reconnect else 0)
         while True:
             try:

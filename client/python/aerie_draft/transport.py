@@ -76,6 +76,12 @@ class UnaryTransport:
     def server_info(self, request, timeout):
         return _call(self._stub.GetServerInfo, request, timeout, self._metadata)
 
+    def register_shared_memory(self, request, timeout):
+        return _call(self._stub.RegisterSharedMemory, request, timeout, self._metadata)
+
+    def unregister_shared_memory(self, request, timeout):
+        return _call(self._stub.UnregisterSharedMemory, request, timeout, self._metadata)
+
     def open_session(self, request, timeout, metadata):
         return _call(self._stub.OpenSession, request, timeout, metadata)
 
@@ -113,6 +119,13 @@ class StreamTransport:
     def server_info(self, request, timeout):
         # Its limits must be those of the server that has the stream.
         return _call(self._stub.GetServerInfo, request, timeout, self._metadata)
+
+    # Of a segment too: it serves all sessions of the server, whatever way they came.
+    def register_shared_memory(self, request, timeout):
+        return _call(self._stub.RegisterSharedMemory, request, timeout, self._metadata)
+
+    def unregister_shared_memory(self, request, timeout):
+        return _call(self._stub.UnregisterSharedMemory, request, timeout, self._metadata)
 
     def open_session(self, request, timeout, metadata):
         return self._exchange("open_session", request, timeout)

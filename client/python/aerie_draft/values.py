@@ -103,6 +103,7 @@ class ServerInfo:
     limits: Limits
     dtypes: tuple[DType, ...]
     settings: tuple[Setting, ...]
+    shared_memory: bool = False  # whether this client may leave rows in shared memory
 
     def drafter(self, name: str = "") -> DrafterInfo:
         """The drafter of this name; the only one when `name` is empty."""

@@ -31,12 +31,13 @@ TEST(LoadOptionsTest, HasUsableDefaults) {
 }
 
 TEST(LoadOptionsTest, ReadsEveryFlag) {
-  const CommandLine line =
-      Parse({"--address",  "unix:/tmp/s", "--transport",   "stream", "--sessions", "3",
-             "--duration", "1m",          "--rounds",      "9",      "--warmup",   "500ms",
-             "--k",        "5",           "--prompt-rows", "17",     "--dtype",    "float16",
-             "--accept",   "0.5,0.25,0",  "--seed",        "42",     "--deadline", "2s",
-             "--json",     "-",           "--quiet"});
+  const CommandLine line = Parse({"--address",  "unix:/tmp/s", "--transport",   "stream",
+                                  "--sessions", "3",           "--duration",    "1m",
+                                  "--rounds",   "9",           "--warmup",      "500ms",
+                                  "--k",        "5",           "--prompt-rows", "17",
+                                  "--dtype",    "float16",     "--accept",      "0.5,0.25,0",
+                                  "--seed",     "42",          "--deadline",    "2s",
+                                  "--json",     "-",           "--quiet",       "--shared-memory"});
   ASSERT_EQ(line.ending.exit_code, std::nullopt) << line.ending.text;
   const LoadOptions& o = line.options;
   EXPECT_EQ(o.address, "unix:/tmp/s");
@@ -53,6 +54,7 @@ TEST(LoadOptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(o.deadline, absl::Seconds(2));
   EXPECT_EQ(o.json_path, "-");
   EXPECT_TRUE(o.quiet);
+  EXPECT_TRUE(o.shared_memory);
 }
 
 TEST(LoadOptionsTest, ReadsWhatSessionsAskFor) {
@@ -147,14 +149,14 @@ TEST(LoadOptionsTest, HelpTellsEveryFlagAndTheExitCodes) {
   const CommandLine line = Parse({"--help"});
   EXPECT_THAT(line.ending.exit_code, Optional(0));
   for (const char* word :
-       {"--address",      "--transport",   "--sessions",    "--requests",    "--duration",
-        "--rounds",       "--warmup",      "--k",           "--prompt-rows", "--dtype",
-        "--accept",       "--recording",   "--seed",        "--deadline",    "--json",
-        "--quiet",        "--tree",        "--temperature", "--adaptive-k",  "--verify-time",
-        "--client",       "--rate",        "--arrivals",    "--burstiness",  "--think-time",
-        "--total-rounds", "--connections", "--slo",         "--goodput",     "--error-budget",
-        "--metrics",      "--html",        "--csv",         "--hdr",         "--fault-cancel",
-        "Exit code"}) {
+       {"--address",       "--transport",   "--sessions",    "--requests",    "--duration",
+        "--rounds",        "--warmup",      "--k",           "--prompt-rows", "--dtype",
+        "--accept",        "--recording",   "--seed",        "--deadline",    "--json",
+        "--quiet",         "--tree",        "--temperature", "--adaptive-k",  "--verify-time",
+        "--client",        "--rate",        "--arrivals",    "--burstiness",  "--think-time",
+        "--total-rounds",  "--connections", "--slo",         "--goodput",     "--error-budget",
+        "--metrics",       "--html",        "--csv",         "--hdr",         "--fault-cancel",
+        "--shared-memory", "Exit code"}) {
     EXPECT_THAT(line.ending.text, HasSubstr(word));
   }
 }

@@ -113,6 +113,11 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
                              "unix:/tmp/y",
                              "--reflection",
                              "off",
+                             "--shared-memory",
+                             "--max-shared-memory-per-client",
+                             "2MiB",
+                             "--max-shared-segments-per-client",
+                             "3",
                              "--wiring-guard",
                              "not-serving",
                              "--record",
@@ -153,6 +158,9 @@ TEST(FlagsTest, ReadsEveryFlagIntoItsOption) {
   EXPECT_EQ(options.engine.max_sessions_per_pass, 10);
   EXPECT_EQ(options.engine.session_lease, absl::Seconds(11));
   EXPECT_EQ(options.engine.max_sessions_per_client, 5);
+  EXPECT_TRUE(options.shared_memory.enabled);
+  EXPECT_EQ(options.shared_memory.max_bytes_per_client, 2 << 20);
+  EXPECT_EQ(options.shared_memory.max_segments_per_client, 3);
   EXPECT_EQ(options.engine.max_queued_per_client, 6);
   EXPECT_THAT(options.engine.client_weights,
               ElementsAre(Pair("", 2), Pair("a=b", 1000), Pair("blue", 3)));
@@ -245,6 +253,8 @@ TEST(FlagsTest, TheDefaultsAreThoseOfTheStructsAndOfTheHelp) {
     if (flag.name.starts_with("request-log-")) {
       arguments.insert(arguments.end(), {"--request-log", "F"});
     }
+    // Nor have the quotas of shared memory that is off.
+    if (flag.name.starts_with("max-shared-")) arguments.push_back("--shared-memory");
     const auto explicitly = ParseMore(arguments);
     ASSERT_THAT(explicitly, IsOk());
     const std::string name = explicitly->options.settings.front().name;
@@ -254,6 +264,10 @@ TEST(FlagsTest, TheDefaultsAreThoseOfTheStructsAndOfTheHelp) {
     EXPECT_EQ(explicitly->options.engine.draft_sink, defaults.engine.draft_sink);
     EXPECT_EQ(explicitly->options.kv.memory_bytes, defaults.kv.memory_bytes);
     EXPECT_EQ(explicitly->options.kv.page_rows, defaults.kv.page_rows);
+    EXPECT_EQ(explicitly->options.shared_memory.max_bytes_per_client,
+              defaults.shared_memory.max_bytes_per_client);
+    EXPECT_EQ(explicitly->options.shared_memory.max_segments_per_client,
+              defaults.shared_memory.max_segments_per_client);
   }
 }
 
@@ -422,6 +436,18 @@ INSTANTIATE_TEST_SUITE_P(
          {"--max-sessions-per-client", "-1"},
          "--max-sessions-per-client is -1"},
         {"NegativeClientQueue", {"--max-queued-per-client", "-1"}, "--max-queued-per-client is -1"},
+        {"SharedMemoryThatIsOff",
+         {"--max-shared-memory-per-client", "2MiB"},
+         "--max-shared-memory-per-client is given but --shared-memory is off"},
+        {"SharedSegmentsOfNoMemory",
+         {"--shared-memory", "off", "--max-shared-segments-per-client", "2"},
+         "--max-shared-segments-per-client is given but --shared-memory is off"},
+        {"TinySharedMemory",
+         {"--shared-memory", "--max-shared-memory-per-client", "1023KiB"},
+         "--max-shared-memory-per-client is 1047552; expected 1048576"},
+        {"NoSharedSegments",
+         {"--shared-memory", "--max-shared-segments-per-client", "0"},
+         "--max-shared-segments-per-client is 0; expected 1..1024"},
         {"WeightWithoutAName", {"--client-weight", "3"}, "--client-weight is \"3\"; expected a"},
         {"WeightWithoutANumber", {"--client-weight", "a="}, "--client-weight is \"a=\""},
         {"WeightOfZero", {"--client-weight", "a=0"}, "--client-weight"},

@@ -92,6 +92,10 @@ InProcessServer::InProcessServer(InProcessOptions options) : service_(options.li
   model_ = model.get();
   engine_ = std::make_unique<DraftEngine>(options.engine, std::move(model), &observer_);
   stub_ = v1::DraftService::NewStub(NewChannel());
+  if (options.shared_memory.enabled) {
+    shared_memory_ =
+        std::make_unique<SharedMemoryBook>(options.shared_memory, options.limits.max_message_bytes);
+  }
   if (!options.serve) return;
   auto served = std::make_shared<ServedDrafter>();
   served->name = engine_->spec().name;
@@ -105,7 +109,8 @@ InProcessServer::InProcessServer(InProcessOptions options) : service_(options.li
   service_.Serve({.drafters = &drafters_,
                   .info = BuildServerInfo({"1.2.3", "abc", "g++", "none"},
                                           {{"max_k", "16", "default"}}, GuardMode::kOff),
-                  .rpc_observer = &rpcs_});
+                  .rpc_observer = &rpcs_,
+                  .shared_memory = shared_memory_.get()});
   server_->SetServing(true);
 }
 

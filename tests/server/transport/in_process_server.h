@@ -61,6 +61,7 @@ struct InProcessOptions {
   EngineOptions engine;
   FakeDraftModelOptions model;
   ServiceLimits limits;
+  SharedMemoryOptions shared_memory;
   bool serve = true;  // otherwise: still loading
   // What changes of GetServerInfo; may be empty.
   std::function<WiringState()> wiring_state;
@@ -81,12 +82,14 @@ class InProcessServer {
   FakeDraftModel& model() { return *model_; }
   RecordingObserver& observer() { return observer_; }
   RecordingRpcObserver& rpcs() { return rpcs_; }
+  SharedMemoryBook& shared_memory() { return *shared_memory_; }  // only where it is allowed
   // Pages of draft KV that sessions hold, once the engine has done what it was told so far.
   int64_t UsedPages();
 
  private:
   RecordingObserver observer_;
   RecordingRpcObserver rpcs_;
+  std::unique_ptr<SharedMemoryBook> shared_memory_;  // null: not allowed
   DraftServiceImpl service_;
   std::unique_ptr<GrpcServer> server_;
   FakeDraftModel* model_ = nullptr;  // the engine's

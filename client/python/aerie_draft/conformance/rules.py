@@ -183,6 +183,11 @@ SERVER_RULES = _rules(
     ("S-BASE-AHEAD", "A gap is refused with the row to resend from.", ""),
     ("S-ROWS-LIMIT", "More rows than max_rows_per_call are refused.", "room for such a message"),
     ("S-MESSAGE-LIMIT", "A message above max_message_bytes is refused.", "a limit of 128 MiB"),
+    (
+        "S-SHARED-MEMORY",
+        "Rows in shared memory draft what they draft in the message; other places are refused.",
+        "TRANSPORT_SHARED_MEMORY among the transports",
+    ),
     ("S-REFUSAL-UNCHANGED", "A refused call leaves the session as it was.", ""),
     ("S-ERROR-DETAIL", "Refusals carry code, reason and a message in the trailer.", ""),
     ("S-SEQ-REPEAT", "A repeated number gets the stored answer and commits nothing.", ""),

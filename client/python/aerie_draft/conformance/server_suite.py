@@ -16,6 +16,7 @@ from aerie_draft.conformance import (
     server_checks_open,
     server_checks_repeats,
     server_checks_rounds,
+    server_checks_shared,
     server_checks_stream,
     server_checks_trees,
 )
@@ -33,6 +34,7 @@ CHECKS = tuple(
         server_checks_calls,
         server_checks_repeats,
         server_checks_stream,
+        server_checks_shared,
         server_checks_limits,
     )
     for check in module.CHECKS.checks

@@ -1,0 +1,41 @@
+// One shared memory segment of a worker, opened by its name: read with pread, never mapped.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/transport/shared_memory_book.h"
+
+namespace aerie {
+
+// Immutable; any thread.
+class SharedSegment {
+ public:
+  // INVALID_ARGUMENT, reason SHARED_MEMORY_INVALID: a name, a key or a segment that is not as
+  // RegisterSharedMemory says, or that nobody holds the lock of.
+  static absl::StatusOr<std::unique_ptr<const SharedSegment>> Open(const std::string& name,
+                                                                   std::string_view key);
+  ~SharedSegment();
+  SharedSegment(const SharedSegment&) = delete;
+  SharedSegment& operator=(const SharedSegment&) = delete;
+
+  // As it was when it was opened; what a worker adds later is not looked at.
+  int64_t size() const { return size_; }
+  // Whether somebody holds the worker's lock.
+  bool IsHeld() const;
+  // The slot's rows, when its stamp is still `rows.stamp()` once they have been copied.
+  absl::StatusOr<SharedBytes> Read(const v1::SharedRows& rows, int64_t max_bytes) const;
+
+ private:
+  SharedSegment(int fd, int64_t size) : fd_(fd), size_(size) {}
+  absl::Status CheckSlot(const v1::SharedRows& rows, int64_t max_bytes) const;
+
+  const int fd_;
+  const int64_t size_;
+};
+
+}  // namespace aerie
