@@ -1,8 +1,8 @@
-// Loading, memory, and the course of a pass; cuda_pass.cc has the kernels of one.
+// Loading, memory, and the course of a pass; cuda_fuse.cc has what comes before its kernels,
+// cuda_pass.cc these.
 #include "server/model/cuda_net.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -120,60 +120,6 @@ void CudaNet::ForgetRecordings() {
   if (recordings_.empty()) return;
   recordings_.clear();
   device_->ForgetRecordings();
-}
-
-// The first layer's hidden states of extend rows, which come first in a pass.
-void CudaNet::Fuse(const NetInput& input, int64_t rows) {
-  const int64_t width = weights_.fc.has_value() ? weights_.fc->inputs : hidden_;
-  aux_host_.Reserve<float>(rows * width);
-  float* const aux = aux_host_.Get<float>();
-  for (const NetSequence& sequence : input.rows.sequences()) {
-    const StepSequence& part = input.batch[sequence.part];
-    if (!part.IsExtend()) continue;
-    part.aux.CopyToFloat(
-        {aux + sequence.first * width, static_cast<size_t>(part.aux.rows() * width)});
-  }
-  const int64_t bytes = rows * width * int64_t{sizeof(float)};
-  if (!weights_.fc.has_value()) return device_->CopyIn(fused_.Get<float>(), aux, bytes);
-  aux_.Reserve<float>(rows * width);
-  float* const on_device = aux_.Get<float>();
-  device_->CopyIn(on_device, aux, bytes);
-  const auto run = [&](const CudaNorm& norm, float* in) {
-    device_->Run(NormOp{.in = in,
-                        .in_stride = width,
-                        .weight = norm.weight,
-                        .epsilon = epsilon_,
-                        .rows = static_cast<int32_t>(rows),
-                        .width = norm.width,
-                        .out = in,
-                        .out_stride = width});
-  };
-  if (weights_.fc_input_norm.weight != nullptr) run(weights_.fc_input_norm, on_device);
-  float* capture = on_device;
-  for (const CudaNorm& own : weights_.fc_norms) {
-    run(own, capture);
-    capture += own.width;
-  }
-  device_->Run(ProductOp{.matrix = *weights_.fc,
-                         .channels = weights_.fc->channels,
-                         .rows = static_cast<int32_t>(rows),
-                         .in = on_device,
-                         .in_stride = width,
-                         .out = fused_.Get<float>(),
-                         .out_stride = hidden_});
-}
-
-// Draft ids of what is asked for beside the best.
-void CudaNet::FindProbes(const NetInput& input) {
-  questions_.Assign(input.batch, input.rows);
-  probes_.assign(input.rows.wanted().size(), -1);
-  for (const Question& asked : questions_.all()) {
-    if (asked.probe < 0) continue;
-    const auto found =
-        std::lower_bound(draft_to_target_.begin(), draft_to_target_.end(), asked.probe);
-    if (found != draft_to_target_.end() && *found == asked.probe)
-      probes_[asked.number] = static_cast<int32_t>(found - draft_to_target_.begin());
-  }
 }
 
 void CudaNet::Replay(const PassShape& shape) {

@@ -1,11 +1,11 @@
 // A head on a CUDA device: weights, draft KV and all arithmetic there, with the kernels of
 // server/kernels/cuda. The equations are those of eagle3_net.h.
 //
-// A pass is one copy in (two with extend rows), the kernels, one copy out and one wait: the search
-// for the next level's nodes is the engine's, so its scores must come to the host between levels.
-// What comes is a few numbers for each wanted row and its draft hidden state, never the scores.
-// Passes of draft rows whose numbers of rows came before are replayed as one recording, a CUDA
-// graph.
+// A pass is one copy in (one more for each run of extend rows that came alike), the kernels, one
+// copy out and one wait: the search for the next level's nodes is the engine's, so its scores must
+// come to the host between levels. What comes is a few numbers for each wanted row and its draft
+// hidden state, never the scores. Passes of draft rows whose numbers of rows came before are
+// replayed as one recording, a CUDA graph.
 #pragma once
 
 #include <cstdint>
@@ -80,6 +80,7 @@ class CudaNet final : public HeadNet {
   // Whether something moved that recordings know the place of.
   bool Reserve(const PassShape& shape);
   void Fuse(const NetInput& input, int64_t rows);
+  void RunFc(float* aux, int64_t rows, float* out);
   void Launch(const PassShape& shape);
   void LaunchLayer(const CudaLayer& layer, int64_t number, const LayerInput& input,
                    const PassShape& shape);

@@ -45,8 +45,7 @@ DrafterSpec MakeSpec(const Checkpoint& checkpoint, const HeadNet& net, const Mod
   spec.draft_vocab_size = checkpoint.spec.draft_vocab_size.value;
   spec.hidden_size = checkpoint.spec.hidden_size.value;
   spec.weight_bytes = net.weight_bytes();
-  // The CUDA net takes no fused rows, so it offers none.
-  if (options.device == "cpu") spec.fc_digest = FcDigest(checkpoint);
+  spec.fc_digest = FcDigest(checkpoint);
   spec.settings = checkpoint.Settings();
   spec.settings.push_back({"device", options.device, "flag --device"});
   spec.settings.push_back(choice.dtype);

@@ -23,6 +23,7 @@
 #include "server/model/eagle3_model.h"
 #include "tests/benchmarks/bandwidth.h"
 #include "tests/benchmarks/bench_sequences.h"
+#include "tests/benchmarks/head_work.h"
 
 namespace aerie {
 namespace {
@@ -58,31 +59,7 @@ class Times {
   std::vector<double> seconds_;
 };
 
-// Weights of a draft row and of an extend row, in elements and in matrices' rows.
-struct Work {
-  int64_t step_elements = 0, step_channels = 0;
-  int64_t prompt_elements = 0;  // of an extend row whose output nobody wants
-};
-
-Work WorkOf(const Checkpoint& checkpoint) {
-  Work work;
-  const int32_t last = checkpoint.spec.num_layers.value - 1;
-  for (const auto& [key, span] : checkpoint.tensors) {
-    if (span.shape.size() != 2 || key.role == HeadTensor::kEmbedding) continue;
-    const bool fuses = key.role == HeadTensor::kFc;
-    if (!fuses) {
-      work.step_elements += span.elements();
-      work.step_channels += span.shape[0];
-    }
-    const bool keys_values = key.role == HeadTensor::kKey || key.role == HeadTensor::kValue;
-    const bool of_last_layer = key.index == last && key.role != HeadTensor::kFcNorm;
-    if (fuses || keys_values || (!of_last_layer && key.role != HeadTensor::kOutput))
-      work.prompt_elements += span.elements();
-  }
-  return work;
-}
-
-int64_t StepBytes(const Work& work, const std::string& dtype) {
+int64_t StepBytes(const HeadWork& work, const std::string& dtype) {
   if (dtype == "int8") return work.step_elements + 4 * work.step_channels;
   return work.step_elements * (dtype == "bfloat16" ? 2 : 4);
 }
@@ -128,7 +105,7 @@ nlohmann::json MeasureSteps(DraftModel& model, BandwidthProbe& probe, const Flag
   return steps;
 }
 
-nlohmann::json MeasureExtends(DraftModel& model, const Work& work, const Flags& flags) {
+nlohmann::json MeasureExtends(DraftModel& model, const HeadWork& work, const Flags& flags) {
   nlohmann::json extends = nlohmann::json::array();
   constexpr int64_t kContext = 128;
   BenchSequences sequences(model, 1, kContext);
@@ -167,7 +144,7 @@ absl::Status Run(const Flags& flags) {
                                           .kv_memory_bytes = flags.kv_memory});
   });
   if (!model.ok()) return model.status();
-  const Work work = WorkOf(*checkpoint);
+  const HeadWork work = WorkOf(*checkpoint);
   const int64_t bytes = StepBytes(work, flags.dtype);
   ThreadPool pool(flags.threads);
   BandwidthProbe probe(bytes, pool);

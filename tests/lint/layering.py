@@ -57,7 +57,7 @@ THIRD_PARTY = {
     r"^google/protobuf/": ["common/rpc", "server/transport", "client", "tests"],
     r"^prometheus/": ["server/metrics", "tests/server/metrics"],
     r"^CLI/": ["server/config", "server/inspect", "server/recording", "server/verify",
-              "client/admin", "client/loadtest", "tests/benchmarks", "tests/conformance", "tests/tools"],
+              "client/admin", "client/loadtest", "tests/benchmarks", "tests/conformance", "tests/cuda/benchmark", "tests/tools"],
 }
 OURS = re.compile(r"^(common|server|client|tests|aerie|google/rpc)/|^aerie_version\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)

@@ -12,11 +12,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/model/cuda_choice.h"
-#include "server/model/eagle3_pass.h"
-#include "server/model/packed_net.h"
 #include "tests/cuda/backends.h"
 #include "tests/cuda/emulation/order.h"
 #include "tests/server/model/demo_head.h"
+#include "tests/server/model/net_models.h"
 #include "tests/server/model/tapped.h"
 #include "tests/server/model/variant_heads.h"
 #include "tests/testing/status_matchers.h"
@@ -31,25 +30,6 @@ MATCHER_P2(Says, code, message, "has a code and a message") {
   const absl::Status& status = StatusOf(arg);
   *result_listener << status.ToString();
   return status.code() == code && testing::Matches(message)(std::string(status.message()));
-}
-
-std::unique_ptr<Eagle3Model> ModelOf(const Checkpoint& checkpoint, std::unique_ptr<HeadNet> net) {
-  DrafterSpec spec;
-  spec.wiring = checkpoint.spec.wiring.value;
-  spec.target_hidden_size = checkpoint.target.hidden_size;
-  spec.vocab_size = checkpoint.target.vocab_size;
-  spec.draft_vocab_size = checkpoint.spec.draft_vocab_size.value;
-  spec.hidden_size = checkpoint.spec.hidden_size.value;
-  auto kv = KvPages::Reserve(net->kv_shape(), int64_t{2} << 20, 4);
-  EXPECT_THAT(kv, IsOk());
-  return std::make_unique<Eagle3Model>(std::move(spec), std::move(net), *std::move(kv));
-}
-
-std::unique_ptr<Eagle3Model> OnCpu(const Checkpoint& checkpoint, WeightElement element) {
-  auto net = PackedNet::Load(checkpoint, element);
-  EXPECT_THAT(net, IsOk());
-  (*net)->StartThreads(1);
-  return ModelOf(checkpoint, *std::move(net));
 }
 
 struct Loaded {
@@ -75,27 +55,9 @@ class CudaNetTest : public testing::TestWithParam<Backend> {
   }
 };
 
-// Every score of a prompt in two pieces, all rows of the second wanted, and of a small tree.
-std::vector<Scores> ScoresOf(DraftModel& model, const RecordedSequence& rows) {
-  Tapped tap(model);
-  OpenedSlot slot(model);
-  StepSequence part = slot.ExtendRows(rows, 9, Outputs::kLast);
-  EXPECT_THAT(model.Step({&part, 1}, 1), IsOk());
-  slot.Took(9);
-  part = slot.ExtendRows(rows, 14, Outputs::kEvery);
-  EXPECT_THAT(model.Step({&part, 1}, 1), IsOk());
-  slot.Took(14);
-  part = slot.DraftRows({3, 7, 1}, {-1, -1, -1});
-  EXPECT_THAT(model.Step({&part, 1}, 1), IsOk());
-  part = slot.DraftRows({9, 2}, {2, 0});
-  EXPECT_THAT(model.Step({&part, 1}, 1), IsOk());
-  return tap.Take();
-}
-
 // Relative to a row's root mean square, the worst of all rows; infinity for NaN.
 double WorstOff(const std::vector<Scores>& actual, const std::vector<Scores>& expected) {
   EXPECT_EQ(actual.size(), expected.size());
-  EXPECT_EQ(actual.size(), 1 + 14 + 3 + 2);
   double worst = 0.0;
   for (size_t row = 0; row < actual.size(); ++row) {
     double off = 0.0, size = 0.0;
@@ -109,38 +71,15 @@ double WorstOff(const std::vector<Scores>& actual, const std::vector<Scores>& ex
   return worst;
 }
 
-std::vector<HeadKind> Kinds() {
-  std::vector<HeadKind> kinds = HeadKinds();
-  std::erase_if(kinds, [](const HeadKind& kind) { return kind.name == "Latent"; });
-  kinds.push_back({"Plain", [](TinyHead&) {}});
-  kinds.push_back(
-      {"Biased", [](TinyHead& head) {
-         const std::string at = "midlayer.self_attn.";
-         head.tensors.push_back({at + "q_proj.bias", "F32", {24}, BytesOf(Noise(24, 80))});
-         head.tensors.push_back({at + "k_proj.bias", "F32", {12}, BytesOf(Noise(12, 81))});
-         head.tensors.push_back({at + "v_proj.bias", "F32", {12}, BytesOf(Noise(12, 82))});
-         head.tensors.push_back({at + "o_proj.bias", "F32", {12}, BytesOf(Noise(12, 83))});
-         head.Set("attention_bias", "true");
-       }});
-  kinds.push_back(
-      {"NormedResidual", [](TinyHead& head) { head.Set("norm_before_residual", "true"); }});
-  kinds.push_back({"NormedOutput", [](TinyHead& head) { head.Set("norm_output", "true"); }});
-  return kinds;
-}
-
 // Sums of a few dozen products in another order; a wrong equation is off by more than 1e-2.
 TEST_P(CudaNetTest, ScoresEqualThoseOfTheCpuForEveryKindOfHead) {
-  for (const HeadKind& kind : Kinds()) {
+  for (const HeadKind& kind : GroupedKinds()) {
     const TemporaryFolder folder;
-    TinyHead head;
-    kind.change(head);
-    head.Write(folder);
-    const auto checkpoint = LoadCheckpoint(folder.path("head"), folder.path("target"));
-    ASSERT_THAT(checkpoint, IsOk());
+    const Checkpoint checkpoint = LoadKind(kind, folder);
     const NoiseRows rows(5, 30);
-    const auto expected = ScoresOf(*OnCpu(*checkpoint, WeightElement::kFloat32), rows.sequence);
+    const auto expected = ScoresOf(*OnKernels(checkpoint, WeightElement::kFloat32), rows.sequence);
     const auto actual =
-        ScoresOf(*OnDevice(*checkpoint, WeightElement::kFloat32).model, rows.sequence);
+        ScoresOf(*OnDevice(checkpoint, WeightElement::kFloat32).model, rows.sequence);
     EXPECT_TRUE(WorstOff(actual, expected) <= 2e-5) << kind.name;
   }
 }
@@ -151,7 +90,7 @@ TEST_P(CudaNetTest, ScoresOfTheDemoHeadEqualThoseOfTheCpuInEveryType) {
   for (const auto& [element, limit] : {std::pair{WeightElement::kFloat32, 2e-5},
                                        {WeightElement::kBFloat16, 3e-3},
                                        {WeightElement::kInt8, 3e-3}}) {
-    const auto expected = ScoresOf(*OnCpu(DemoCheckpoint(), element), Recording()[0]);
+    const auto expected = ScoresOf(*OnKernels(DemoCheckpoint(), element), Recording()[0]);
     const auto actual = ScoresOf(*OnDevice(DemoCheckpoint(), element).model, Recording()[0]);
     const double worst = WorstOff(actual, expected);
     EXPECT_TRUE(worst <= limit) << worst << " in type " << static_cast<int>(element);
@@ -202,7 +141,7 @@ void ExpectEqual(const std::vector<RowOutput>& actual, const std::vector<RowOutp
 }
 
 TEST_P(CudaNetTest, DraftsAndProbesEqualThoseOfTheCpu) {
-  const auto expected = RoundOf(*OnCpu(DemoCheckpoint(), WeightElement::kFloat32), 8);
+  const auto expected = RoundOf(*OnKernels(DemoCheckpoint(), WeightElement::kFloat32), 8);
   ExpectEqual(RoundOf(*OnDevice(DemoCheckpoint(), WeightElement::kFloat32).model, 8), expected,
               1e-4f);
 }
@@ -258,7 +197,7 @@ TEST_P(CudaNetTest, AForkReadsCopiesOfPages) {
     return TokensOf(fork.Chain(first, 4));
   };
   EXPECT_EQ(draft(*OnDevice(DemoCheckpoint(), WeightElement::kFloat32).model),
-            draft(*OnCpu(DemoCheckpoint(), WeightElement::kFloat32)));
+            draft(*OnKernels(DemoCheckpoint(), WeightElement::kFloat32)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, CudaNetTest,

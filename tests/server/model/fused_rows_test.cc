@@ -1,5 +1,5 @@
 // Rows that a worker has sent through fc itself, beside rows that the net sends through it: in one
-// pass, on either net, the scores are those of rows that all came as captures.
+// pass, on every net, the scores are those of rows that all came as captures.
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -8,11 +8,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/checkpoint/fc_digest.h"
-#include "server/model/eagle3_pass.h"
+#include "server/model/cuda_net.h"
 #include "server/model/packed_net.h"
 #include "server/model/torch_net.h"
 #include "tests/server/model/demo_head.h"
+#include "tests/server/model/net_models.h"
 #include "tests/server/model/tapped.h"
 #include "tests/server/model/variant_heads.h"
 #include "tests/testing/status_matchers.h"
@@ -22,24 +22,22 @@ namespace {
 
 constexpr int64_t kCounts[] = {5, 7, 4, 3, 6};
 
-std::unique_ptr<Eagle3Model> ModelOf(const Checkpoint& checkpoint, std::unique_ptr<HeadNet> net) {
-  DrafterSpec spec;
-  spec.wiring = checkpoint.spec.wiring.value;
-  spec.target_hidden_size = checkpoint.target.hidden_size;
-  spec.vocab_size = checkpoint.target.vocab_size;
-  spec.draft_vocab_size = checkpoint.spec.draft_vocab_size.value;
-  spec.hidden_size = checkpoint.spec.hidden_size.value;
-  spec.fc_digest = FcDigest(checkpoint);
-  auto kv = KvPages::Reserve(net->kv_shape(), int64_t{1} << 20, 4);
-  EXPECT_THAT(kv, IsOk());
-  return std::make_unique<Eagle3Model>(std::move(spec), std::move(net), *std::move(kv));
-}
+enum class NetKind { kPacked, kLibTorch, kCuda };
 
-std::unique_ptr<HeadNet> NetOf(const Checkpoint& checkpoint, bool packed) {
-  if (!packed) {
-    auto net = Eagle3Net::Load(checkpoint, at::kFloat);
-    EXPECT_THAT(net, IsOk());
-    return std::make_unique<TorchNet>(*std::move(net), checkpoint);
+std::unique_ptr<HeadNet> NetOf(const Checkpoint& checkpoint, NetKind kind) {
+  switch (kind) {
+    case NetKind::kLibTorch: {
+      auto net = Eagle3Net::Load(checkpoint, at::kFloat);
+      EXPECT_THAT(net, IsOk());
+      return std::make_unique<TorchNet>(*std::move(net), checkpoint);
+    }
+    case NetKind::kCuda: {
+      auto net = CudaNet::Load(checkpoint, WeightElement::kFloat32, emulated::OpenDevice(0));
+      EXPECT_THAT(net, IsOk());
+      return *std::move(net);
+    }
+    case NetKind::kPacked:
+      break;
   }
   auto net = PackedNet::Load(checkpoint, WeightElement::kFloat32);
   EXPECT_THAT(net, IsOk());
@@ -69,9 +67,9 @@ std::string ThroughFc(const Checkpoint& checkpoint, const HiddenRows& aux) {
 
 // All scores of one pass over five sequences, of which those in `fused` come behind fc, and of one
 // draft row behind each.
-std::vector<Scores> ScoresOf(const Checkpoint& checkpoint, bool packed,
+std::vector<Scores> ScoresOf(const Checkpoint& checkpoint, NetKind kind,
                              const std::vector<bool>& fused) {
-  const auto model = ModelOf(checkpoint, NetOf(checkpoint, packed));
+  const auto model = ModelOf(checkpoint, NetOf(checkpoint, kind));
   Tapped tap(*model);
   std::vector<std::unique_ptr<NoiseRows>> rows;
   std::vector<std::unique_ptr<OpenedSlot>> slots;
@@ -101,7 +99,7 @@ std::vector<Scores> ScoresOf(const Checkpoint& checkpoint, bool packed,
   return tap.Take();
 }
 
-class FusedRowsTest : public testing::TestWithParam<bool> {};
+class FusedRowsTest : public testing::TestWithParam<NetKind> {};
 
 // Sums in another order alone; a row in the wrong place is off by more than 1e-2.
 TEST_P(FusedRowsTest, ScoresEqualThoseOfCaptures) {
@@ -127,8 +125,13 @@ TEST_P(FusedRowsTest, ScoresEqualThoseOfCaptures) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, FusedRowsTest, testing::Values(true, false),
-                         [](const auto& test) { return test.param ? "Packed" : "LibTorch"; });
+INSTANTIATE_TEST_SUITE_P(Nets, FusedRowsTest,
+                         testing::Values(NetKind::kPacked, NetKind::kLibTorch, NetKind::kCuda),
+                         [](const auto& test) {
+                           return test.param == NetKind::kPacked     ? "Packed"
+                                  : test.param == NetKind::kLibTorch ? "LibTorch"
+                                                                     : "CudaEmulated";
+                         });
 
 }  // namespace
 }  // namespace aerie
