@@ -20,11 +20,13 @@ from engine_process import ROOT, EngineError, Session, one_thread, wait_for
 PREFIX = "llamacpp:"
 
 
-def convert(folder: pathlib.Path, model, output: pathlib.Path, *flags) -> pathlib.Path:
-    """A Hugging Face folder as GGUF in float32. `folder`: build/llamacpp."""
+def convert(
+    folder: pathlib.Path, model, output: pathlib.Path, *flags, outtype: str = "f32"
+) -> pathlib.Path:
+    """A Hugging Face folder as GGUF. `folder`: build/llamacpp; `outtype`: f32, bf16, q8_0 ..."""
     (packages,) = (folder / "venv/lib").glob("python*/site-packages")
     command = [sys.executable, folder / "source/llama.cpp/convert_hf_to_gguf.py", model]
-    command += ["--outtype", "f32", "--outfile", output, *flags]
+    command += ["--outtype", outtype, "--outfile", output, *flags]
     done = subprocess.run(
         [str(word) for word in command],
         env={**os.environ, **one_thread(), "PYTHONPATH": str(packages)},

@@ -23,6 +23,8 @@ TARGET = ROOT / "build/target"
 DEMO = ROOT / "demo/drafter"
 sys.path[:0] = [str(ROOT / "tests/testing"), str(ROOT / "tests/testing/heads")]
 
+import llamacpp  # noqa: E402
+
 KEYS = (
     "step_over_floor_b1",
     "step_over_floor_b1_int8",
@@ -31,6 +33,7 @@ KEYS = (
     "eager_over_step_b1",
     "eager_over_step_b1_int8",
     "llamacpp_over_step_b1",
+    "llamacpp_over_step_b1_int8",
     "b8_over_b1",
     "b8_over_b1_400mb",
     "extend512_of_peak",
@@ -121,6 +124,16 @@ def measure_steps(turns: int, out: dict) -> None:
     )
     out["detail"]["steps"] = ours
     out["detail"]["eager"] = eager
+
+
+def measure_llamacpp(turns: int, out: dict) -> None:
+    def step_median_us(dtype: str) -> float:
+        steps = step_benchmark(
+            DEMO, TARGET, dtype, "--contexts", "128", "--batches", "1", "--extends", "1"
+        )
+        return steps["steps"][0]["step_median_us"]
+
+    llamacpp.measure(turns, DEMO, TARGET, step_median_us, out)
 
 
 def big_head(folder: pathlib.Path) -> pathlib.Path:
@@ -238,6 +251,7 @@ def main() -> None:
     parts = {
         "steps": lambda out: measure_steps(arguments.turns, out),
         "big": lambda out: measure_big(arguments.turns, out),
+        "llamacpp": lambda out: measure_llamacpp(arguments.turns, out),
         "rpc": measure_rpc,
         "accept": measure_accept,
         "demo": measure_demo,
@@ -245,9 +259,6 @@ def main() -> None:
     out: dict = {key: None for key in KEYS}
     machine = cpu()
     out["cpu_features"] = machine["features"]
-    out["llamacpp_reason"] = (
-        "llama.cpp tells the time of requests and not of a draft step, and is no part of the set-up"
-    )
     out["detail"] = {"cpu": machine, "turns": arguments.turns, "load_before": os.getloadavg()[0]}
     for name in arguments.only.split(","):
         print(f"benchmarks: {name}", file=sys.stderr, flush=True)
