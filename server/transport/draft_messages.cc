@@ -96,7 +96,7 @@ void TellNobodys(const absl::Status& status, const ServedDrafter& drafter) {
   drafter.round_observer->OnRejected(RejectReason::kWiring);
 }
 
-int64_t SharedBytes(const v1::DraftRequest& request, int64_t max_message_bytes) {
+int64_t BytesInSharedMemory(const v1::DraftRequest& request, int64_t max_message_bytes) {
   return static_cast<int64_t>(std::min(request.hidden_states().shared().length(),
                                        static_cast<uint64_t>(max_message_bytes)));
 }

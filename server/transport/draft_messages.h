@@ -61,7 +61,7 @@ absl::Status CheckMessageSize(int64_t bytes, int64_t limit);
 
 // Bytes of a call's rows in shared memory, which will be copied. At most `max_message_bytes`: what
 // is longer is refused, not held.
-int64_t SharedBytes(const v1::DraftRequest& request, int64_t max_message_bytes);
+int64_t BytesInSharedMemory(const v1::DraftRequest& request, int64_t max_message_bytes);
 
 // UNAVAILABLE for calls that come before the drafter is loaded.
 absl::Status StillLoading();

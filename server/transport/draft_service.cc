@@ -92,7 +92,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
     return call;
   }
   if (!call->TakeShare(limits_, request->token_ids_size(),
-                       SharedBytes(*request, limits_.max_message_bytes), **drafter)) {
+                       BytesInSharedMemory(*request, limits_.max_message_bytes), **drafter)) {
     return call;
   }
   absl::StatusOr<DraftCall> draft =

@@ -102,7 +102,7 @@ void DraftStream::OnReadDone(bool ok) {
     record_.Received(request->bytes);
     read = ReadMessage(&incoming_, &request->message);
     request->held =
-        request->bytes + SharedBytes(request->message.draft(), limits_.max_message_bytes);
+        request->bytes + BytesInSharedMemory(request->message.draft(), limits_.max_message_bytes);
   }
   mutex_.Lock();
   if (!ok) {

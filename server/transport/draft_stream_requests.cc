@@ -23,7 +23,7 @@ std::vector<DraftStream::RequestPtr> DraftStream::Unpack(RequestPtr message) con
   }
   int64_t held = message->bytes;
   for (const v1::DraftStreamRequest& each : batch->requests()) {
-    held += SharedBytes(each.draft(), limits_.max_message_bytes);
+    held += BytesInSharedMemory(each.draft(), limits_.max_message_bytes);
   }
   if (held > limits_.max_message_bytes) return {std::move(message)};
   std::vector<RequestPtr> out;
@@ -32,7 +32,7 @@ std::vector<DraftStream::RequestPtr> DraftStream::Unpack(RequestPtr message) con
     request->message = std::move(each);  // its rows stay where they lie
     request->bytes = static_cast<int64_t>(request->message.ByteSizeLong());
     request->held =
-        request->bytes + SharedBytes(request->message.draft(), limits_.max_message_bytes);
+        request->bytes + BytesInSharedMemory(request->message.draft(), limits_.max_message_bytes);
     request->arrival = message->arrival;
     out.push_back(request);
   }
