@@ -73,9 +73,10 @@ absl::Status SharedRows::Ensure(const v1::GetServerInfoResponse& info, const std
     absl::MutexLock lock(&mutex_);
     if (current_ != nullptr) return absl::OkStatus();
   }
-  AERIE_RETURN_IF_ERROR(CheckOffered(info));
   client_ = client;
-  return Register(deadline);
+  absl::Status status = CheckOffered(info);
+  if (status.ok()) status = Register(deadline);
+  return worked_ ? absl::OkStatus() : status;
 }
 
 absl::Status SharedRows::Register(absl::Time deadline) {
@@ -100,6 +101,7 @@ absl::Status SharedRows::Register(absl::Time deadline) {
       },
       nullptr));
   registered->segment->Unlink();
+  worked_ = true;
   absl::MutexLock lock(&mutex_);
   current_ = std::move(registered);
   return absl::OkStatus();

@@ -49,7 +49,9 @@ class SharedRows {
   ~SharedRows();
 
   // Registers a segment, of `client`, unless there is one; nothing when rows go in messages. As
-  // DraftService.RegisterSharedMemory, FAILED_PRECONDITION also when `info` does not list it.
+  // DraftService.RegisterSharedMemory, FAILED_PRECONDITION also when `info` does not list it. OK
+  // in any case once it has worked: what fails later costs speed and nothing else, and rows go in
+  // messages.
   absl::Status Ensure(const v1::GetServerInfoResponse& info, const std::string& client,
                       absl::Time deadline);
 
@@ -66,13 +68,14 @@ class SharedRows {
   void Drop(const Slot& slot, const absl::Status& refusal, absl::Time deadline);
 
  private:
-  absl::Status Register(absl::Time deadline);
+  absl::Status Register(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_);
 
   const ClientOptions options_;
   const std::string key_;
   Connection* const connection_;
   absl::Mutex registering_;  // held over a registration; before mutex_
   std::string client_ ABSL_GUARDED_BY(registering_);
+  bool worked_ ABSL_GUARDED_BY(registering_) = false;
   absl::Mutex mutex_;
   std::shared_ptr<Registered> current_ ABSL_GUARDED_BY(mutex_);  // null: none
 };

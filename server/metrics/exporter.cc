@@ -30,7 +30,7 @@ constexpr char kText[] = "text/plain; charset=utf-8";
 constexpr char kPage[] = "text/plain; version=0.0.4; charset=utf-8";
 // A few, so that one stuck reader does not hide the server from the monitoring.
 constexpr size_t kThreads = 4;
-constexpr time_t kPatienceSeconds = 5;  // also of a stop with a reader that is stuck
+constexpr time_t kPatienceSeconds = 10;  // also of a stop with a reader that is stuck
 // A scrape has no body.
 constexpr size_t kMostBodyBytes = 4096;
 

@@ -98,7 +98,7 @@ class ForgetfulService : public FakeDraftService {
   grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* request,
                              v1::GetServerInfoResponse* response) override {
     const grpc::Status status = FakeDraftService::GetServerInfo(context, request, response);
-    response->add_transports(v1::TRANSPORT_SHARED_MEMORY);
+    if (offers) response->add_transports(v1::TRANSPORT_SHARED_MEMORY);
     return status;
   }
   grpc::Status RegisterSharedMemory(grpc::ServerContext*, const v1::RegisterSharedMemoryRequest*,
@@ -107,6 +107,7 @@ class ForgetfulService : public FakeDraftService {
     return grpc::Status::OK;
   }
   std::string reason = kReasonSharedMemoryUnknown;
+  std::atomic<bool> offers = true;
   std::atomic<int> registered = 0, refused = 0;
 };
 
@@ -151,6 +152,26 @@ TEST_P(SharedRowsTest, GoInMessagesUntilASessionOpensWhenTheyAreRefusedOtherwise
   EXPECT_EQ(service.registered, 1);
   ASSERT_TRUE((*client)->Open(FakeDraftService::FittingManifest(), {}).ok());
   EXPECT_EQ(service.registered, 2);
+}
+
+TEST_P(SharedRowsTest, GoInMessagesWhenTheNextServerTakesNone) {
+  ForgetfulService service;
+  service.reason = kReasonSharedMemoryBounds;
+  TestServer server(&service);
+  auto client = DraftClient::Create(server.address(), Sharing(GetParam()));
+  ASSERT_TRUE(client.ok());
+  auto session = (*client)->Open(FakeDraftService::FittingManifest(), {});
+  ASSERT_TRUE(session.ok()) << session.status();
+  service.offers = false;
+  service.ForgetSessions();
+  for (int64_t row = 0; row < 2; ++row) {
+    const OwnedRows rows = MakeRows(FakeDraftService::FittingManifest(), row, 1, 7);
+    const std::vector<int32_t> tokens = {5};
+    const DraftOutcome outcome =
+        (*session)->Draft({.base_length = row, .tokens = tokens, .rows = rows.view, .k = 2});
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+  }
+  EXPECT_EQ(service.registered, 1);
 }
 
 }  // namespace

@@ -222,19 +222,3 @@ def test_a_file_with_a_mistake_stops_the_start(tmp_path, text, seen, expected):
     assert f"--drafters {file}: " in done.stderr
     for part in (seen, expected, "; correct the file"):
         assert part in done.stderr
-
-
-def test_a_reload_for_which_there_is_no_memory_leaves_the_old_head(tmp_path):
-    """More draft KV than the machine has is reserved at the start and never touched; a second one is not begun."""
-    with open("/proc/meminfo") as file:
-        kib = next(int(line.split()[1]) for line in file if line.startswith("MemTotal:"))
-    head = copy_head(tmp_path / "head")
-    with ServerProcess(tmp_path, "--drafter", head, "--target", TARGET, "--admin-listen", "127.0.0.1:0",
-                       "--kv-memory", f"{2 * kib}KiB", drafter=None) as server:
-        code, out, err = admin(server, "reload")
-        assert (code, out) == (5, "")
-        assert f"draft KV {2 * kib / 1024:.1f} MiB) and there are " in err
-        assert "; expected room for it beside what serves, which goes on; give the server more memory" in err
-        listed = told(server, "drafters")["drafters"]
-        assert [drafter["state"] for drafter in listed] == ["DRAFTER_STATE_SERVING"]
-        assert server.metric("aerie_drafter_reloads_total", result="failed") == 1

@@ -22,7 +22,8 @@ class SharedRows:
     """The segment of one client. Any thread.
 
     Rows that find no room in it, and those of calls that the server refuses for where their rows
-    are, go in the message. A server that was started anew gets a new segment.
+    are, go in the message. A server that was started anew gets a new segment; what fails once it
+    has worked costs speed and nothing else, so rows go in messages then.
     """
 
     def __init__(self, transport, size: int):
@@ -30,11 +31,14 @@ class SharedRows:
         self._size = size
         self._registering = threading.Lock()
         self._client = ""
+        self._worked = False
         # None: rows go in messages. Replaced as a whole, so it needs no lock to be read.
         self._current: tuple[SharedSegment, str] | None = None
 
     def ensure(self, shared_memory: bool, client: str, timeout: float) -> None:
-        """Registers a segment unless there is one. AerieError or OSError when that cannot be.
+        """Registers a segment unless there is one.
+
+        AerieError when that cannot be, until it has worked once: then it is only logged.
 
         Args:
             shared_memory: Whether the server lists it among its transports.
@@ -43,16 +47,21 @@ class SharedRows:
         with self._registering:
             if self._current is not None:
                 return
-            if not shared_memory:
-                raise ProtocolMismatch(
-                    grpc.StatusCode.FAILED_PRECONDITION,
-                    "the client's rows are to go through shared memory, which the server does not "
-                    "list; expected a server with --shared-memory, reached over a Unix socket or "
-                    'loopback; start it so, or use rows="inline"',
-                    "SHARED_MEMORY_OFF",
-                )
             self._client = client
-            self._register(timeout)
+            try:
+                if not shared_memory:
+                    raise ProtocolMismatch(
+                        grpc.StatusCode.FAILED_PRECONDITION,
+                        "the client's rows are to go through shared memory, which the server does "
+                        "not list; expected a server with --shared-memory, reached over a Unix "
+                        'socket or loopback; start it so, or use rows="inline"',
+                        "SHARED_MEMORY_OFF",
+                    )
+                self._register(timeout)
+            except AerieError as error:
+                if not self._worked:
+                    raise
+                _log.warning("rows go in messages: %s", error)
 
     @contextlib.contextmanager
     def placed(self, request: draft_pb2.DraftRequest, data: bytes | memoryview) -> Iterator[bool]:
@@ -112,7 +121,16 @@ class SharedRows:
         segment.close()
 
     def _register(self, timeout: float) -> None:
-        segment = SharedSegment(self._size)
+        try:
+            segment = SharedSegment(self._size)
+        except OSError as error:
+            raise AerieError(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"a shared memory segment of {self._size} bytes cannot be made ({error}); expected "
+                "room for it in /dev/shm; give the container a larger one, or ask for less "
+                "(shared_memory_bytes)",
+                "SHARED_MEMORY_ROOM",
+            ) from None
         try:
             request = draft_pb2.RegisterSharedMemoryRequest(
                 name=segment.name, key=segment.key, client=self._client
@@ -123,6 +141,7 @@ class SharedRows:
             segment.close()
             raise
         self._current = segment, response.segment_id
+        self._worked = True
 
     def _drop(self, segment_id: str, refusal: AerieError, left: Callable[[], float]) -> None:
         """No longer uses the segment; one that the server has lost is replaced.
@@ -138,5 +157,5 @@ class SharedRows:
                 return
             try:
                 self._register(left())
-            except (AerieError, OSError) as error:
+            except AerieError as error:
                 _log.warning("rows go in messages until a session opens: %s", error)

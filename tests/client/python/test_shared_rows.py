@@ -22,6 +22,7 @@ class SharingServer(FakeServer):
 
     def __init__(self, **overrides):
         super().__init__(**overrides)
+        self.offers = True
         self.known: dict[str, int] = {}  # by id, an open file
         self.registered: list[draft_pb2.RegisterSharedMemoryRequest] = []
         self.unregistered: list[str] = []
@@ -30,10 +31,13 @@ class SharingServer(FakeServer):
 
     def server_info(self):
         response = super().server_info()
-        response.transports.append(draft_pb2.TRANSPORT_SHARED_MEMORY)
+        if self.offers:
+            response.transports.append(draft_pb2.TRANSPORT_SHARED_MEMORY)
         return response
 
     def RegisterSharedMemory(self, request, context):
+        if not self.offers:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, "off")
         fd = os.open(f"/dev/shm{request.name}", os.O_RDONLY)
         assert os.pread(fd, 40, 0) == b"AERIESHM" + request.key
         assert is_locked(fd)
@@ -162,6 +166,25 @@ def test_a_server_that_takes_no_rows_in_shared_memory_is_told_by_what_to_do(serv
         with pytest.raises(aerie_draft.ProtocolMismatch, match="--shared-memory") as refused:
             client.open_session(make_manifest())
     assert refused.value.reason == "SHARED_MEMORY_OFF"
+
+
+def test_a_segment_that_finds_no_room_is_told_before_anything_is_drafted(sharing):
+    with aerie_draft.DraftClient(sharing.address, rows="shm") as client:
+        client._shared_rows._size = 1 << 50  # more than any machine has
+        with pytest.raises(aerie_draft.AerieError, match="larger one") as refused:
+            make_session(client)
+    assert refused.value.reason == "SHARED_MEMORY_ROOM"
+
+
+def test_a_worker_goes_on_when_its_next_server_takes_no_rows_in_shared_memory(sharing):
+    with aerie_draft.DraftClient(sharing.address, rows="shm", timeout=60) as client:
+        session = make_session(client)
+        sharing.known.clear()
+        sharing.offers = False
+        assert session.draft(0, [1], some_rows(1), 1).length == 1
+        client.server_info()
+        assert make_session(client).draft(0, [1], some_rows(1), 1).length == 1
+    assert not sharing.shared
 
 
 def test_a_client_that_closes_lets_go_of_its_segment(sharing):
