@@ -1,7 +1,5 @@
 #include "client/connection.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
@@ -46,8 +44,7 @@ grpc::ChannelArguments Arguments(const ClientOptions& options) {
 Connection::Connection(std::string address, const ClientOptions& options)
     : address_(std::move(address)),
       patience_(options.patience),
-      channel_(grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(),
-                                         Arguments(options))),
+      channel_(rpc::OpenChannel(address_, options.secrets, Arguments(options))),
       stub_(v1::DraftService::NewStub(channel_)) {}
 
 absl::Status Connection::Run(absl::Time deadline, absl::FunctionRef<absl::Status()> attempt,

@@ -43,11 +43,11 @@ void WaitFor(grpc::CompletionQueue* queue) {
 }  // namespace
 
 struct FaultSession::Wire {
-  explicit Wire(const std::string& address) {
+  Wire(const std::string& address, const rpc::ChannelSecrets& secrets) {
     grpc::ChannelArguments arguments;
     // Not the connection of the sessions beside it.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    channel = rpc::OpenChannel(address, secrets, arguments);
     stub = v1::DraftService::NewStub(channel);
   }
 
@@ -61,7 +61,7 @@ struct FaultSession::Wire {
 FaultSession::FaultSession(const LoadOptions& options, const Workload& workload, int64_t number)
     : options_(options),
       vocab_size_(workload.manifest().vocab_size),
-      wire_(std::make_unique<Wire>(options.address)) {
+      wire_(std::make_unique<Wire>(options.address, options.secrets)) {
   rpc::EncodeManifest(workload.manifest(), wire_->opening.mutable_manifest());
   SessionOptions asked;
   asked.client = options.client;
@@ -211,7 +211,7 @@ absl::Status FaultSession::StreamWithoutReading() {
 }
 
 void FaultSession::DropConnection() {
-  auto fresh = std::make_unique<Wire>(options_.address);
+  auto fresh = std::make_unique<Wire>(options_.address, options_.secrets);
   fresh->opening = wire_->opening;
   fresh->draft = wire_->draft;
   fresh->id = wire_->id;

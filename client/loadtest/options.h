@@ -35,6 +35,8 @@ struct FaultOptions {
 
 struct LoadOptions {
   std::string address = "127.0.0.1:50051";
+  rpc::ChannelFiles files;      // TLS and token
+  rpc::ChannelSecrets secrets;  // what stands in them, once the test is prepared
   TransportKind transport = TransportKind::kUnary;
   int32_t connections = 1;                      // sessions take turns on them
   absl::Duration deadline = absl::Seconds(30);  // of one call; > 0
