@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/rpc/channel.h"
+#include "common/rpc/channel_files.h"
 
 namespace aerie {
 

@@ -1,14 +1,13 @@
 #include "client/loadtest/fault_session.h"
 
-#include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "aerie/v1/draft.grpc.pb.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/codec.h"
 #include "common/rpc/session_codec.h"
 #include "common/rpc/status_codec.h"
