@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/rpc/channel_files.h"
 
 namespace aerie {
 
@@ -17,6 +18,7 @@ enum class TransportKind { kUnary, kStream };
 enum class RowTravel { kInline, kSharedMemory };
 
 struct ClientOptions {
+  rpc::ChannelSecrets secrets;  // TLS and token, of rpc::ReadChannelFiles; empty: neither
   TransportKind transport = TransportKind::kUnary;
   // Of one Open, Draft or Close with all its messages, retries and resent rows. > 0
   absl::Duration deadline = absl::Seconds(2);

@@ -14,10 +14,12 @@ namespace aerie {
 namespace {
 
 // Why a request got no answer. The end of a stream says nothing about one request, so it is a lost
-// connection to all of them, unless the server refuses everybody and says why.
+// connection to all of them, unless the server refuses everybody, or this caller, and says why.
 absl::Status EndOfStream(const grpc::Status& status) {
   if (absl::Status refused = rpc::FromGrpcStatus(status);
-      absl::IsUnavailable(refused) && !DetailOf(refused).reason.empty()) {
+      (absl::IsUnavailable(refused) || absl::IsUnauthenticated(refused) ||
+       absl::IsPermissionDenied(refused)) &&
+      !DetailOf(refused).reason.empty()) {
     return refused;
   }
   return absl::UnavailableError(absl::StrCat(

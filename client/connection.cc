@@ -1,14 +1,14 @@
 #include "client/connection.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/error_detail.h"
+#include "common/rpc/channel.h"
 
 namespace aerie {
 namespace {
@@ -21,6 +21,24 @@ constexpr int kMaxAttempts = 5;
 // Lost, not refused: a server that refuses says why.
 bool IsLostConnection(const absl::Status& status) {
   return absl::IsUnavailable(status) && DetailOf(status).reason.empty();
+}
+
+// A handshake that fails looks like a server that is not there: gRPC tries again and never says so
+// to a call. So the message names what of TLS could be at fault.
+std::string RemedyFor(const std::string& address, const rpc::ChannelSecrets& secrets) {
+  if (absl::StartsWith(address, "unix:")) {
+    return "expected one to listen there; start it or mend the path";
+  }
+  if (secrets.ca.empty()) {
+    return "expected one to listen there, without TLS; start it, mend the address, or give the "
+           "certificates that sign its own (tls_ca) if it speaks TLS";
+  }
+  return absl::StrCat(
+      "expected one to listen there with TLS, and a certificate that those of tls_ca sign and that "
+      "names ",
+      secrets.server_name.empty() ? "this address" : absl::StrCat("\"", secrets.server_name, "\""),
+      "; start it, mend the address, or correct tls_ca, tls_server_name, or, if it asks for a ",
+      "certificate, tls_cert");
 }
 
 grpc::ChannelArguments Arguments(const ClientOptions& options) {
@@ -46,8 +64,8 @@ grpc::ChannelArguments Arguments(const ClientOptions& options) {
 Connection::Connection(std::string address, const ClientOptions& options)
     : address_(std::move(address)),
       patience_(options.patience),
-      channel_(grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(),
-                                         Arguments(options))),
+      remedy_(RemedyFor(address_, options.secrets)),
+      channel_(rpc::OpenChannel(address_, options.secrets, Arguments(options))),
       stub_(v1::DraftService::NewStub(channel_)) {}
 
 absl::Status Connection::Run(absl::Time deadline, absl::FunctionRef<absl::Status()> attempt,
@@ -69,10 +87,9 @@ absl::Status Connection::Run(absl::Time deadline, absl::FunctionRef<absl::Status
     const absl::Time until = std::min(deadline, absl::Now() + patience_);
     if (tried == kMaxAttempts || !channel_->WaitForConnected(absl::ToChronoTime(until))) {
       down_.store(true, std::memory_order_relaxed);
-      return absl::UnavailableError(
-          absl::StrCat("no connection to a draft server at ", address_, " (", status.message(),
-                       "); expected one to listen there; start it or mend the address, and decode "
-                       "without drafts until then"));
+      return absl::UnavailableError(absl::StrCat("no connection to a draft server at ", address_,
+                                                 " (", status.message(), "); ", remedy_,
+                                                 ", and decode without drafts until then"));
     }
   }
 }

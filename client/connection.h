@@ -35,6 +35,7 @@ class Connection {
  private:
   const std::string address_;
   const absl::Duration patience_;
+  const std::string remedy_;  // what to do when there is no connection
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::DraftService::Stub> stub_;
   std::atomic<bool> down_{false};

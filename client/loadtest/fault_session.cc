@@ -1,14 +1,13 @@
 #include "client/loadtest/fault_session.h"
 
-#include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "aerie/v1/draft.grpc.pb.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/codec.h"
 #include "common/rpc/session_codec.h"
 #include "common/rpc/status_codec.h"
@@ -43,11 +42,11 @@ void WaitFor(grpc::CompletionQueue* queue) {
 }  // namespace
 
 struct FaultSession::Wire {
-  explicit Wire(const std::string& address) {
+  Wire(const std::string& address, const rpc::ChannelSecrets& secrets) {
     grpc::ChannelArguments arguments;
     // Not the connection of the sessions beside it.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    channel = rpc::OpenChannel(address, secrets, arguments);
     stub = v1::DraftService::NewStub(channel);
   }
 
@@ -61,7 +60,7 @@ struct FaultSession::Wire {
 FaultSession::FaultSession(const LoadOptions& options, const Workload& workload, int64_t number)
     : options_(options),
       vocab_size_(workload.manifest().vocab_size),
-      wire_(std::make_unique<Wire>(options.address)) {
+      wire_(std::make_unique<Wire>(options.address, options.secrets)) {
   rpc::EncodeManifest(workload.manifest(), wire_->opening.mutable_manifest());
   SessionOptions asked;
   asked.client = options.client;
@@ -211,7 +210,7 @@ absl::Status FaultSession::StreamWithoutReading() {
 }
 
 void FaultSession::DropConnection() {
-  auto fresh = std::make_unique<Wire>(options_.address);
+  auto fresh = std::make_unique<Wire>(options_.address, options_.secrets);
   fresh->opening = wire_->opening;
   fresh->draft = wire_->draft;
   fresh->id = wire_->id;

@@ -16,6 +16,25 @@ void LoadFlags::AddConnection() {
   app_.add_option("--address", o_.address, "The server: host:port or unix:PATH")
       ->capture_default_str()
       ->group(group);
+  app_.add_option("--tls-ca", o_.files.tls_ca,
+                  "PEM certificates that sign the server's: speak TLS. Not on Unix sockets.")
+      ->group(group)
+      ->type_name("FILE");
+  app_.add_option("--tls-cert", o_.files.tls_cert,
+                  "PEM certificate of this client, for mutual TLS.")
+      ->group(group)
+      ->type_name("FILE");
+  app_.add_option("--tls-key", o_.files.tls_key, "PEM key of --tls-cert.")
+      ->group(group)
+      ->type_name("FILE");
+  app_.add_option("--tls-server-name", o_.files.tls_server_name,
+                  "Name to find in the server's certificate; default: that of the address.")
+      ->group(group)
+      ->type_name("NAME");
+  app_.add_option("--token-file", o_.files.token_file,
+                  "File with the token that calls carry, alone on a line.")
+      ->group(group)
+      ->type_name("FILE");
   app_.add_option("--transport", texts_["--transport"] = "unary",
                   "unary, or stream (the sessions of a connection share one)")
       ->check(CLI::IsMember({"unary", "stream"}))

@@ -88,9 +88,11 @@ LoadTest::~LoadTest() = default;
 absl::StatusOr<std::unique_ptr<LoadTest>> LoadTest::Prepare(LoadOptions options, Clock* clock) {
   AERIE_RETURN_IF_ERROR(options.Validate());
   std::unique_ptr<LoadTest> test(new LoadTest());
+  AERIE_ASSIGN_OR_RETURN(options.secrets, rpc::ReadChannelFiles(options.files));
   test->options_ = std::move(options);
   const LoadOptions& o = test->options_;
   ClientOptions client_options;
+  client_options.secrets = o.secrets;
   client_options.transport = o.transport;
   if (o.shared_memory) client_options.rows = RowTravel::kSharedMemory;
   client_options.deadline = o.deadline;

@@ -35,6 +35,8 @@ struct FaultOptions {
 
 struct LoadOptions {
   std::string address = "127.0.0.1:50051";
+  rpc::ChannelFiles files;      // TLS and token
+  rpc::ChannelSecrets secrets;  // what stands in them, once the test is prepared
   TransportKind transport = TransportKind::kUnary;
   bool shared_memory = false;  // rows are left in shared memory, a segment for each connection
   int32_t connections = 1;     // sessions take turns on them

@@ -1,15 +1,12 @@
 #include "common/rpc/channel.h"
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "absl/synchronization/mutex.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/client_interceptor.h"
@@ -17,34 +14,25 @@
 namespace aerie::rpc {
 namespace {
 
-absl::Status Bad(const char* flag, const std::string& value, const char* seen, const char* remedy) {
-  return absl::InvalidArgumentError(absl::StrCat(flag, " ", value, " ", seen, "; ", remedy));
-}
+// The token as its file has it now. Any thread.
+class TokenSource {
+ public:
+  TokenSource(std::string token, std::string path)
+      : path_(std::move(path)), token_(std::move(token)) {}
 
-absl::StatusOr<std::string> Read(const char* flag, const std::string& path) {
-  if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad() || !file.is_open() || text.empty()) {
-    return Bad(flag, path, "cannot be read or is empty",
-               "expected a file; correct the path or its permissions");
+  std::string Current() {
+    // Read without the lock: calls must not wait for each other's files.
+    absl::StatusOr<std::string> now = ReadTokenFile(path_);
+    absl::MutexLock lock(&mutex_);
+    if (!path_.empty() && now.ok()) token_ = *std::move(now);
+    return token_;
   }
-  return text;
-}
 
-absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  AERIE_ASSIGN_OR_RETURN(const std::string text, Read("--token-file", path));
-  std::string token(absl::StripAsciiWhitespace(text));
-  const bool printable = std::all_of(token.begin(), token.end(), [](char letter) {
-    return absl::ascii_isgraph(static_cast<unsigned char>(letter));
-  });
-  if (!path.empty() && (token.empty() || !printable)) {
-    return Bad("--token-file", path, "holds no token",
-               "expected one line of printable ASCII without blanks; write the token alone into "
-               "it, not the server's file");
-  }
-  return token;
-}
+ private:
+  const std::string path_;
+  absl::Mutex mutex_;
+  std::string token_ ABSL_GUARDED_BY(mutex_);
+};
 
 // Puts the token into the metadata of every call, whatever its kind.
 class TokenBearer final : public grpc::experimental::Interceptor {
@@ -64,38 +52,18 @@ class TokenBearer final : public grpc::experimental::Interceptor {
 
 class TokenBearers final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
-  explicit TokenBearers(std::string token) : token_(std::move(token)) {}
+  explicit TokenBearers(const ChannelSecrets& secrets)
+      : source_(secrets.token, secrets.token_file) {}
   grpc::experimental::Interceptor* CreateClientInterceptor(
       grpc::experimental::ClientRpcInfo*) override {
-    return new TokenBearer(token_);
+    return new TokenBearer(source_.Current());
   }
 
  private:
-  const std::string token_;
+  TokenSource source_;
 };
 
 }  // namespace
-
-absl::StatusOr<ChannelSecrets> ReadChannelFiles(const ChannelFiles& files) {
-  if (files.tls_cert.empty() != files.tls_key.empty()) {
-    const bool cert = !files.tls_cert.empty();
-    return Bad(cert ? "--tls-cert" : "--tls-key", cert ? files.tls_cert : files.tls_key,
-               "is given alone", "expected --tls-cert and --tls-key together; give both");
-  }
-  for (const auto& [flag, value] : {std::pair{"--tls-cert", files.tls_cert},
-                                    std::pair{"--tls-server-name", files.tls_server_name}}) {
-    if (value.empty() || !files.tls_ca.empty()) continue;
-    return Bad(flag, value, "is given without --tls-ca",
-               "expected the certificates that sign the server's; give --tls-ca FILE");
-  }
-  ChannelSecrets secrets;
-  AERIE_ASSIGN_OR_RETURN(secrets.ca, Read("--tls-ca", files.tls_ca));
-  AERIE_ASSIGN_OR_RETURN(secrets.certificate, Read("--tls-cert", files.tls_cert));
-  AERIE_ASSIGN_OR_RETURN(secrets.key, Read("--tls-key", files.tls_key));
-  AERIE_ASSIGN_OR_RETURN(secrets.token, ReadToken(files.token_file));
-  secrets.server_name = files.tls_server_name;
-  return secrets;
-}
 
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address,
                                            const ChannelSecrets& secrets,
@@ -107,7 +75,7 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address,
   }
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
   if (!secrets.token.empty()) {
-    interceptors.push_back(std::make_unique<TokenBearers>(secrets.token));
+    interceptors.push_back(std::make_unique<TokenBearers>(secrets));
   }
   return grpc::experimental::CreateCustomChannelWithInterceptors(address, credentials, arguments,
                                                                  std::move(interceptors));

@@ -1,4 +1,4 @@
-"""Our own clients with TLS and tokens: the Python client, aerie-admin, aerie-conformance."""
+"""Our own clients with TLS and tokens: the Python client, aerie-admin, aerie-load, aerie-conformance."""
 
 import os
 import pathlib
@@ -10,6 +10,8 @@ import pytest
 
 from conftest import ADMIN_TOKEN, DRAFT_TOKEN
 from server_process import BINARY, PATIENCE, ROOT, ServerProcess
+
+OVERSEER_TOKEN = "overseer-token-0123456789"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,8 @@ def guarded(authority, tmp_path_factory):
     certificate, key = authority.issue("guarded", "127.0.0.1")
     tokens = folder / "tokens"
     tokens.touch(mode=0o600)
-    tokens.write_text(f"draft,admin operator {ADMIN_TOKEN}\ndraft worker {DRAFT_TOKEN}\n")
+    tokens.write_text(f"draft,admin operator {ADMIN_TOKEN}\ndraft worker {DRAFT_TOKEN}\n"
+                      f"admin overseer {OVERSEER_TOKEN}\n")
     client_certificate, client_key = authority.issue("somebody")
     (folder / "token").write_text(ADMIN_TOKEN + "\n")
     files = {"tls_ca": authority.certificate, "tls_cert": client_certificate, "tls_key": client_key,
@@ -70,6 +73,65 @@ def test_admin_names_files_that_do_not_go_together(guarded):
     assert code == 2 and "is given alone; expected --tls-cert and --tls-key together" in err
     code, _, err = run(admin, "info", "--token-file", guarded.folder / "tokens")
     assert code == 2 and "holds no token; expected one line" in err and DRAFT_TOKEN not in err
+
+
+def load(address, *flags):
+    """A short run of the C++ client: (exit code, standard output, standard error)."""
+    return run(pathlib.Path(BINARY).with_name("aerie-load"), "--address", address, "--sessions", "1", "--rounds", "3",
+               *flags)
+
+
+@pytest.mark.parametrize("transport", ["unary", "stream"])
+def test_the_load_tester_drafts_over_mutual_tls_with_a_token(guarded, transport):
+    code, out, err = load(guarded.address, "--transport", transport, *flags_of(guarded.files))
+    assert code == 0, out + err
+
+
+def test_the_load_tester_finds_the_name_that_it_was_told_to(guarded):
+    code, out, err = load(guarded.address, *flags_of(guarded.files), "--tls-server-name", "localhost")
+    assert code == 0, out + err
+    code, _, err = load(guarded.address, *flags_of(guarded.files), "--tls-server-name", "elsewhere")
+    assert code == 1 and 'that names "elsewhere"; start it' in err, err
+
+
+@pytest.mark.parametrize("lacks, message", [
+    ("the right authority", "a certificate that those of tls_ca sign and that names this address; start it"),
+    ("a certificate", "if it asks for a certificate, tls_cert"),
+    ("TLS", "without TLS; start it, mend the address, or give the certificates that sign its own (tls_ca)"),
+])
+def test_the_load_tester_says_what_to_do_where_no_connection_comes_about(guarded, stranger, lacks, message):
+    files = dict(guarded.files)
+    if lacks == "the right authority":
+        files["tls_ca"] = stranger.certificate
+    else:
+        del files["tls_cert"], files["tls_key"]
+        if lacks == "TLS":
+            del files["tls_ca"]
+    code, _, err = load(guarded.address, *flags_of(files))
+    assert code == 1 and "no connection to a draft server at" in err and message in err, err
+    assert ADMIN_TOKEN not in err
+
+
+def test_the_load_tester_shows_why_its_token_is_refused(guarded, tmp_path):
+    files = {**guarded.files, "token_file": tmp_path / "token"}
+    # One that may only administer, one that nobody has, and none at all: the certificate's name is not known either.
+    for token, message in ((OVERSEER_TOKEN, '"overseer" has not the role draft; expected it for this call; use a '),
+                           ("a-wrong-token-0123456789", "the call's token is not known; expected")):
+        files["token_file"].write_text(token + "\n")
+        code, _, err = load(guarded.address, *flags_of(files))
+        assert code == 1 and message in err and token not in err, err
+    del files["token_file"]
+    code, _, err = load(guarded.address, *flags_of(files))
+    assert code == 1 and "the call has no token, and its certificate's name is not known; expected" in err, err
+
+
+def test_the_load_tester_names_files_that_do_not_go_together(guarded):
+    code, _, err = load(guarded.address, "--tls-key", guarded.files["tls_key"])
+    assert code == 2 and "is given alone; expected --tls-cert and --tls-key together" in err, err
+    code, _, err = load(guarded.address, "--token-file", guarded.folder / "tokens")
+    assert code == 2 and "holds no token; expected one line" in err and DRAFT_TOKEN not in err, err
+    code, _, err = load(guarded.address, "--tls-ca", guarded.folder / "nothing")
+    assert code == 2 and f"--tls-ca {guarded.folder}/nothing cannot be read" in err, err
 
 
 PYTHON = """
