@@ -28,6 +28,11 @@ void AttendPages(const AttentionArgs& args, AttentionScratch& scratch, CpuLevel 
     case CpuLevel::kAvx512:
     case CpuLevel::kAvx512Vnni:
       return AttendAvx512(args, scratch);
+    case CpuLevel::kAvx512Bf16:
+#if defined(__x86_64__)
+      if (args.kv.element == KvElement::kBFloat16) return AttendBf16(args, scratch);
+#endif
+      return AttendAvx512(args, scratch);
   }
 }
 

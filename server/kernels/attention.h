@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "server/kernels/attention_bf16.h"
 #include "server/kernels/cpu_level.h"
 #include "server/kernels/seen_rows.h"
 
@@ -45,12 +46,14 @@ struct AttentionArgs {
 struct AttentionScratch {
   std::vector<RowRange> ranges;
   std::vector<RowChunk> chunks;
+  std::vector<Bf16Chunk> lying;
   std::vector<float> floats;
 };
 
-// Products and sums are float32, whatever the pages hold. Rows that are not finite make NaN of
-// queries that see them, and may do so of others of the same sequence. Allocates by itself only
-// what `scratch` lacks: some floats for each seen row. `level`: at most BestCpuLevel().
+// Sums are float32, whatever the pages hold, and so are queries and weights, but for kAvx512Bf16
+// over pages of bfloat16: there these are rounded to bfloat16 as well. Rows that are not finite
+// make NaN of queries that see them, and may do so of others of the same sequence. Allocates by
+// itself only what `scratch` lacks: some floats for each seen row. `level`: at most BestCpuLevel().
 void AttendPages(const AttentionArgs& args, AttentionScratch& scratch,
                  CpuLevel level = BestCpuLevel());
 

@@ -8,7 +8,8 @@ CpuLevel Detect() {
   // Both ask the system as well: a processor's registers are of no use when they are not saved.
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    return __builtin_cpu_supports("avx512vnni") ? CpuLevel::kAvx512Vnni : CpuLevel::kAvx512;
+    if (!__builtin_cpu_supports("avx512vnni")) return CpuLevel::kAvx512;
+    return __builtin_cpu_supports("avx512bf16") ? CpuLevel::kAvx512Bf16 : CpuLevel::kAvx512Vnni;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return CpuLevel::kAvx2;
 #endif
@@ -32,6 +33,8 @@ const char* CpuLevelName(CpuLevel level) {
       return "AVX-512";
     case CpuLevel::kAvx512Vnni:
       return "AVX-512 VNNI";
+    case CpuLevel::kAvx512Bf16:
+      return "AVX-512 BF16";
   }
   return "no vectors";
 }

@@ -17,8 +17,10 @@
 namespace aerie {
 
 // Each has the instructions of those before it. kAvx512Vnni computes what kAvx512 does, to the bit,
-// and is quicker at products of int8; where a kernel has none of these, it is kAvx512.
-enum class CpuLevel { kBaseline, kAvx2, kAvx512, kAvx512Vnni };
+// and is quicker at products of int8. kAvx512Bf16 multiplies bfloat16 with bfloat16: where weights,
+// or keys and values, are bfloat16, it rounds what they are multiplied with. A kernel that has
+// neither is that of kAvx512.
+enum class CpuLevel { kBaseline, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16 };
 
 // Floats of one vector.
 inline constexpr int kBaselineWidth = 4, kAvx2Width = 8, kAvx512Width = 16;

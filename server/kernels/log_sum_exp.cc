@@ -68,6 +68,7 @@ ScoreSummary Summarise(const float* scores, int64_t count, CpuLevel level) {
       return SummariseAvx2(scores, count);
     case CpuLevel::kAvx512:
     case CpuLevel::kAvx512Vnni:
+    case CpuLevel::kAvx512Bf16:
       return SummariseAvx512(scores, count);
   }
   return SummariseBaseline(scores, count);

@@ -3,10 +3,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <new>
 #include <utility>
+
+#include "server/kernels/vector.h"
 
 namespace aerie {
 namespace {
@@ -21,7 +22,7 @@ int64_t PanelBytes(WeightElement element, int64_t inputs) {
     case WeightElement::kFloat32:
       return inputs * kPanelChannels * 4;
     case WeightElement::kBFloat16:
-      return inputs * kPanelChannels * 2;
+      return (inputs + 1) / 2 * kPanelChannels * 4;
     case WeightElement::kInt8:
       break;
   }
@@ -29,12 +30,6 @@ int64_t PanelBytes(WeightElement element, int64_t inputs) {
 }
 
 int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
-
-// To nearest, ties to even. The weight is finite.
-uint16_t BFloat16Of(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
 
 int64_t ChannelOf(int64_t row, ChannelOrder order) {
   if (order == ChannelOrder::kPlain) return row;
@@ -99,8 +94,9 @@ void PackedMatrix::SetRows(int64_t first, int64_t count, const float* rows, Chan
         break;
       }
       case WeightElement::kBFloat16: {
-        auto* const to = reinterpret_cast<uint16_t*>(panel) + lane % kHalf * 2 + lane / kHalf;
-        for (int64_t i = 0; i < inputs_; ++i) to[i * kPanelChannels] = BFloat16Of(from[i]);
+        auto* const to = reinterpret_cast<uint16_t*>(panel) + lane * 2;
+        for (int64_t i = 0; i < inputs_; ++i)
+          to[i / 2 * kPanelChannels * 2 + i % 2] = AsBFloat16(from[i]);
         break;
       }
       case WeightElement::kInt8: {

@@ -6,7 +6,7 @@
 // reads memory from front to back:
 //
 //   kFloat32   [inputs][32]
-//   kBFloat16  [inputs][16 words]: channel j in the lower half of word j, j + 16 in the upper one
+//   kBFloat16  [pairs of inputs][32][2]
 //   kInt8      [pairs of inputs][32][2], with one scale for each channel
 //
 // The last panel and an odd last input are filled with zeros.

@@ -1,9 +1,11 @@
 // Products of rows with packed weights, and what follows each of them in the same pass over memory.
 //
-// The arithmetic is float32 whatever the weights are; with int8 weights the inputs become 16-bit
-// integers first, and sums of up to 256 products are exact. A row's result depends on the row
-// alone: not on how many rows are multiplied together, on how panels are shared among threads, or
-// on the order in which they come. It differs between CpuLevels by rounding.
+// Sums are float32 whatever the weights are. With int8 weights the inputs become 16-bit integers
+// first, and sums of up to 256 products are exact; with bfloat16 weights they become bfloat16 where
+// the processor multiplies that (kAvx512Bf16), which takes results that are next to 0 for 0. A
+// row's result depends on the row alone: not on how many rows are multiplied together, on how
+// panels are shared among threads, or on the order in which they come. It differs between
+// CpuLevels by rounding.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +37,19 @@ class ProductInput {
   const int16_t* integers() const { return integers_.data(); }
   // kInt8: of each row and block of inputs.
   const float* scales() const { return scales_.data(); }
+  // Whether the rows became bfloat16: [rows, rounded_stride()], an odd last pair filled with 0.
+  bool is_rounded() const { return is_rounded_; }
+  const uint16_t* rounded() const { return rounded_.data(); }
+  int64_t rounded_stride() const { return rounded_stride_; }
 
  private:
-  int64_t count_ = 0, inputs_ = 0, stride_ = 0;
+  int64_t count_ = 0, inputs_ = 0, stride_ = 0, rounded_stride_ = 0;
   WeightElement element_ = WeightElement::kFloat32;
   const float* floats_ = nullptr;
   std::vector<int16_t> integers_;
   std::vector<float> scales_;
+  bool is_rounded_ = false;
+  std::vector<uint16_t> rounded_;
 };
 
 enum class Finish {

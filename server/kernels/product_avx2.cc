@@ -17,6 +17,7 @@ struct Avx2 {
   static constexpr int kWidth = 8, kVectors = 4;
   // 16 registers: two panels of one row, or one panel of two or three.
   static constexpr int kSinglePanels = 2, kFewRows = 1;
+  static constexpr bool kMultipliesHalves = false;
 
   static AERIE_INLINE Floats All(float value) { return _mm256_set1_ps(value); }
   static AERIE_INLINE Floats Load(const float* from) { return _mm256_loadu_ps(from); }
@@ -24,17 +25,15 @@ struct Avx2 {
   static AERIE_INLINE Floats MultiplyAdd(Floats a, Floats b, Floats c) {
     return _mm256_fmadd_ps(a, b, c);
   }
-  static AERIE_INLINE void Weights(const float* from, Floats* to) {
-    for (int i = 0; i < 4; ++i) to[i] = _mm256_load_ps(from + 8 * i);
+  template <int kHalf>
+  static AERIE_INLINE Floats Weights(const float* from, int vector) {
+    return _mm256_load_ps(from + 8 * vector);
   }
-  static AERIE_INLINE void Weights(const uint16_t* from, Floats* to) {
-    const auto* const words = reinterpret_cast<const __m256i*>(from);
-    const __m256i upper = _mm256_set1_epi32(-65536);
-    for (int i = 0; i < 2; ++i) {
-      const __m256i both = _mm256_load_si256(words + i);
-      to[i] = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
-      to[i + 2] = _mm256_castsi256_ps(_mm256_and_si256(both, upper));
-    }
+  template <int kHalf>
+  static AERIE_INLINE Floats Weights(const uint16_t* from, int vector) {
+    const __m256i both = _mm256_load_si256(reinterpret_cast<const __m256i*>(from) + vector);
+    return _mm256_castsi256_ps(kHalf == 0 ? _mm256_slli_epi32(both, 16)
+                                          : _mm256_and_si256(both, _mm256_set1_epi32(-65536)));
   }
 
   static AERIE_INLINE Integers NoIntegers() { return _mm256_setzero_si256(); }

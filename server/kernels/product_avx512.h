@@ -1,5 +1,6 @@
-// What product_loops.h asks of 512-bit vectors. With VNNI a pair of products is added to its sum in
-// one instruction instead of two. Private to product_avx512.cc and product_avx512vnni.cc.
+// What product_loops.h asks of 512-bit vectors. With VNNI a pair of products of integers is added
+// to its sum in one instruction instead of two, with BF16 one of bfloat16. Private to the files
+// product_avx512*.cc.
 #pragma once
 
 #include <immintrin.h>
@@ -21,15 +22,34 @@ struct Avx512 {
   static AERIE_INLINE Floats MultiplyAdd(Floats a, Floats b, Floats c) {
     return _mm512_fmadd_ps(a, b, c);
   }
-  static AERIE_INLINE void Weights(const float* from, Floats* to) {
-    to[0] = _mm512_load_ps(from);
-    to[1] = _mm512_load_ps(from + 16);
+  template <int kHalf>
+  static AERIE_INLINE Floats Weights(const float* from, int vector) {
+    return _mm512_load_ps(from + 16 * vector);
   }
-  static AERIE_INLINE void Weights(const uint16_t* from, Floats* to) {
-    const __m512i words = _mm512_load_si512(from);
-    to[0] = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
-    to[1] = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(-65536)));
+  template <int kHalf>
+  static AERIE_INLINE Floats Weights(const uint16_t* from, int vector) {
+    const __m512i both = _mm512_load_si512(from + 32 * vector);
+    return _mm512_castsi512_ps(kHalf == 0 ? _mm512_slli_epi32(both, 16)
+                                          : _mm512_and_si512(both, _mm512_set1_epi32(-65536)));
   }
+
+#if defined(__AVX512BF16__)
+  static constexpr bool kMultipliesHalves = true;
+  using Halves = __m512i;  // pairs of bfloat16
+  static AERIE_INLINE Halves AllHalves(const uint16_t* pair) {
+    int32_t both;
+    __builtin_memcpy(&both, pair, sizeof(both));
+    return _mm512_set1_epi32(both);
+  }
+  static AERIE_INLINE Halves LoadHalves(const std::byte* from, int vector) {
+    return _mm512_load_si512(from + 64 * vector);
+  }
+  static AERIE_INLINE Floats MultiplyAddHalves(Halves a, Halves b, Floats c) {
+    return _mm512_dpbf16_ps(c, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+  }
+#else
+  static constexpr bool kMultipliesHalves = false;
+#endif
 
   static AERIE_INLINE Integers NoIntegers() { return _mm512_setzero_si512(); }
   static AERIE_INLINE Integers AllPairs(const int16_t* pair) {

@@ -7,133 +7,14 @@
 #pragma once
 
 #include "server/kernels/product_panels.h"
+#include "server/kernels/product_tiles.h"
 #include "server/kernels/vector.h"
 
 namespace aerie {
 namespace {
 
-constexpr int64_t kLanes = 32;   // channels of a panel
-constexpr int64_t kBlock = 256;  // inputs that are summed up by themselves
 // Rows whose inputs are to stay in the second cache while all panels pass by.
 constexpr int64_t kMostRows = 96;
-
-// A tile of many rows takes so long with its weights that the processor stops reading ahead by
-// itself. Asked to, it hides all of it: eight rows took 11.9 ms with 164 MB of bfloat16 instead of
-// 15.4. What is asked for behind the last panel is not there, which does no harm.
-constexpr int64_t kAhead = 4096;
-template <int kRows>
-constexpr bool kReadsAhead = kRows >= 6;
-
-AERIE_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// Where a tile finds its inputs: those of its first row, at the block's first input.
-struct TileInput {
-  const float* x;
-  int64_t x_stride;
-  const int16_t* integers;
-  int64_t integers_stride;
-  const float* scales;  // of the block
-  int64_t scales_stride;
-};
-
-// Adds the sums over `count` inputs to totals [kRows, totals_stride], for kPanels panels that lie
-// `panel_bytes` apart.
-template <class Isa, typename W, int kRows, int kPanels>
-AERIE_INLINE void FloatTile(const std::byte* panel, int64_t panel_bytes, const TileInput& in,
-                            int64_t count, float* totals, int64_t totals_stride) {
-  using Floats = typename Isa::Floats;
-  constexpr int kVectors = Isa::kVectors;
-  Floats sums[kRows][kPanels][kVectors] = {};
-  const std::byte* weights = panel;
-  for (int64_t i = 0; i < count; ++i, weights += kLanes * sizeof(W)) {
-    Floats inputs[kRows];
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) inputs[r] = Isa::All(in.x[r * in.x_stride + i]);
-#pragma GCC unroll 4
-    for (int p = 0; p < kPanels; ++p) {
-      if constexpr (kReadsAhead<kRows> && sizeof(W) < sizeof(float))
-        __builtin_prefetch(weights + p * panel_bytes + kAhead);
-      Floats parts[kVectors];
-      Isa::Weights(reinterpret_cast<const W*>(weights + p * panel_bytes), parts);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r)
-          sums[r][p][v] = Isa::MultiplyAdd(parts[v], inputs[r], sums[r][p][v]);
-      }
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int p = 0; p < kPanels; ++p) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        float* const to = totals + r * totals_stride + p * kLanes + v * Isa::kWidth;
-        Isa::Store(Isa::Load(to) + sums[r][p][v], to);
-      }
-    }
-  }
-}
-
-template <class Isa, int kRows, int kPanels>
-AERIE_INLINE void IntegerTile(const std::byte* panel, int64_t panel_bytes, const TileInput& in,
-                              int64_t count, float* totals, int64_t totals_stride) {
-  using Integers = typename Isa::Integers;
-  constexpr int kVectors = Isa::kVectors;
-  Integers sums[kRows][kPanels][kVectors];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int p = 0; p < kPanels; ++p) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][p][v] = Isa::NoIntegers();
-    }
-  }
-  const std::byte* weights = panel;
-  for (int64_t i = 0; i < count; i += 2, weights += 2 * kLanes) {
-    Integers inputs[kRows];
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r)
-      inputs[r] = Isa::AllPairs(in.integers + r * in.integers_stride + i);
-#pragma GCC unroll 4
-    for (int p = 0; p < kPanels; ++p) {
-      if constexpr (kReadsAhead<kRows>) __builtin_prefetch(weights + p * panel_bytes + kAhead);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        const Integers part = Isa::Widen(weights + p * panel_bytes, v);
-#pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r)
-          sums[r][p][v] = Isa::MultiplyAddPairs(part, inputs[r], sums[r][p][v]);
-      }
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    const typename Isa::Floats scale = Isa::All(in.scales[r * in.scales_stride]);
-#pragma GCC unroll 4
-    for (int p = 0; p < kPanels; ++p) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        float* const to = totals + r * totals_stride + p * kLanes + v * Isa::kWidth;
-        Isa::Store(Isa::MultiplyAdd(Isa::ToFloats(sums[r][p][v]), scale, Isa::Load(to)), to);
-      }
-    }
-  }
-}
-
-template <class Isa, PanelElement kElement, int kRows, int kPanels>
-__attribute__((noinline)) void Tile(const std::byte* panel, int64_t panel_bytes,
-                                    const TileInput& in, int64_t count, float* totals,
-                                    int64_t totals_stride) {
-  if constexpr (kElement == PanelElement::kInt8) {
-    IntegerTile<Isa, kRows, kPanels>(panel, panel_bytes, in, count, totals, totals_stride);
-  } else if constexpr (kElement == PanelElement::kBFloat16) {
-    FloatTile<Isa, uint16_t, kRows, kPanels>(panel, panel_bytes, in, count, totals, totals_stride);
-  } else {
-    FloatTile<Isa, float, kRows, kPanels>(panel, panel_bytes, in, count, totals, totals_stride);
-  }
-}
 
 // silu(first) x second.
 template <int W>
@@ -192,7 +73,7 @@ void MultiplyGroup(const PanelProduct& p, int64_t first, int64_t first_row, int6
   for (int64_t i = 0; i < rows * kStride; ++i) totals[i] = 0.0f;
   // Of one input, or of half a pair.
   const int64_t input_bytes =
-      p.panel_bytes / (p.inputs + (kElement == PanelElement::kInt8 && p.inputs % 2 != 0));
+      p.panel_bytes / (p.inputs + (kElement != PanelElement::kFloat32 && p.inputs % 2 != 0));
   for (int64_t begin = 0; begin < p.inputs; begin += kBlock) {
     const int64_t count = Least(kBlock, p.inputs - begin);
     const std::byte* const weights = p.weights + first * p.panel_bytes + begin * input_bytes;
@@ -203,7 +84,9 @@ void MultiplyGroup(const PanelProduct& p, int64_t first, int64_t first_row, int6
                             p.x_integers + at * p.x_integers_stride + begin,
                             p.x_integers_stride,
                             p.x_scales + at * p.blocks + begin / kBlock,
-                            p.blocks};
+                            p.blocks,
+                            p.x_rounded + at * p.x_rounded_stride + begin,
+                            p.x_rounded_stride};
       row += Isa::template RunTile<kElement, kPanels>(rows - row, weights, p.panel_bytes, in, count,
                                                       totals + row * kStride, kStride);
     }
@@ -239,6 +122,12 @@ AERIE_INLINE void MultiplyAll(const PanelProduct& p, int64_t first, int64_t end)
       return MultiplyElement<Isa, PanelElement::kBFloat16>(p, first, end);
     case PanelElement::kInt8:
       return MultiplyElement<Isa, PanelElement::kInt8>(p, first, end);
+    case PanelElement::kRounded:
+      if constexpr (Isa::kMultipliesHalves) {
+        return MultiplyElement<Isa, PanelElement::kRounded>(p, first, end);
+      } else {
+        return MultiplyReference(p, first, end);
+      }
   }
 }
 

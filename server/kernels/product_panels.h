@@ -9,7 +9,12 @@
 
 namespace aerie {
 
-enum class PanelElement { kFloat32, kBFloat16, kInt8 };
+enum class PanelElement {
+  kFloat32,
+  kBFloat16,
+  kInt8,
+  kRounded,  // kBFloat16, and the inputs are bfloat16 as well
+};
 enum class PanelFinish { kStore, kAdd, kSwiGlu };
 
 struct PanelProduct {
@@ -27,16 +32,20 @@ struct PanelProduct {
   int64_t x_integers_stride;
   const float* x_scales;  // [rows, blocks]
   int64_t blocks;
+  const uint16_t* x_rounded;  // [rows, x_rounded_stride]
+  int64_t x_rounded_stride;
   const float* bias;
   float* out;
   int64_t out_stride;
   int64_t first_channel;
 };
 
-// Plain loops: the specification of the two others.
+// Plain loops: the specification of all others.
 void MultiplyReference(const PanelProduct& product, int64_t first, int64_t end);
 void MultiplyAvx2(const PanelProduct& product, int64_t first, int64_t end);
 void MultiplyAvx512(const PanelProduct& product, int64_t first, int64_t end);
 void MultiplyAvx512Vnni(const PanelProduct& product, int64_t first, int64_t end);
+// The one besides the plain loops that takes kRounded.
+void MultiplyAvx512Bf16(const PanelProduct& product, int64_t first, int64_t end);
 
 }  // namespace aerie

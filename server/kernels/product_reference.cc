@@ -12,6 +12,8 @@ namespace {
 
 constexpr int64_t kHalf = kPanelChannels / 2;
 
+float FloatOf(uint16_t bfloat16) { return std::bit_cast<float>(uint32_t{bfloat16} << 16); }
+
 // The sum over one block of inputs.
 float BlockSum(const PanelProduct& p, const std::byte* panel, int64_t lane, int64_t row,
                int64_t begin, int64_t end) {
@@ -30,10 +32,12 @@ float BlockSum(const PanelProduct& p, const std::byte* panel, int64_t lane, int6
     const auto* const weights = reinterpret_cast<const float*>(panel) + lane;
     for (int64_t i = begin; i < end; ++i) sum += weights[i * kPanelChannels] * x[i];
   } else {
-    const auto* const weights =
-        reinterpret_cast<const uint16_t*>(panel) + lane % kHalf * 2 + lane / kHalf;
-    for (int64_t i = begin; i < end; ++i)
-      sum += std::bit_cast<float>(uint32_t{weights[i * kPanelChannels]} << 16) * x[i];
+    const auto* const weights = reinterpret_cast<const uint16_t*>(panel) + lane * 2;
+    const uint16_t* const rounded = p.x_rounded + row * p.x_rounded_stride;
+    for (int64_t i = begin; i < end; ++i) {
+      const float input = p.element == PanelElement::kRounded ? FloatOf(rounded[i]) : x[i];
+      sum += FloatOf(weights[i / 2 * kPanelChannels * 2 + i % 2]) * input;
+    }
   }
   return sum;
 }

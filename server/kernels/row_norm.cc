@@ -39,6 +39,7 @@ void NormRows(const RowNormArgs& args, CpuLevel level) {
       return NormAvx2(args);
     case CpuLevel::kAvx512:
     case CpuLevel::kAvx512Vnni:
+    case CpuLevel::kAvx512Bf16:
       return NormAvx512(args);
   }
 }

@@ -59,6 +59,23 @@ AERIE_INLINE float AsFloat(uint16_t bfloat16) {
   return std::bit_cast<float>(uint32_t{bfloat16} << 16);
 }
 
+// To the nearest bfloat16, ties to even; NaN stays NaN.
+AERIE_INLINE uint16_t AsBFloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (value != value) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+template <int W>
+AERIE_INLINE void StoreBFloat16(typename Vector<W>::Floats value, uint16_t* to) {
+  using V = Vector<W>;
+  using Words = typename V::Words;
+  const Words bits = reinterpret_cast<Words>(value);
+  const Words rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  const Words kept = value != value ? (bits >> 16 | 0x40) : rounded;
+  *reinterpret_cast<typename V::StoredHalves*>(to) =
+      __builtin_convertvector(kept, typename V::Halves);
+}
+
 template <typename V>
 AERIE_INLINE V Larger(V a, V b) {
   return a > b ? a : b;

@@ -36,8 +36,11 @@ WeightElement ElementOf(ComputeDType asked) {
 void ChooseByCpu(const CpuTraits& cpu, ComputeChoice& choice) {
   if (choice.packed) {
     choice.element = WeightElement::kBFloat16;
-    choice.dtype.source = absl::StrCat("auto: this CPU reads it as fast as memory gives it (",
-                                       CpuLevelName(cpu.level), "), and sums are float32");
+    // Either way a step of one sequence waits for its weights alone.
+    const bool multiplies = cpu.level == CpuLevel::kAvx512Bf16;
+    choice.dtype.source = absl::StrCat(
+        "auto: this CPU ", multiplies ? "multiplies it" : "reads it as fast as memory gives it",
+        " (", CpuLevelName(cpu.level), "), and sums are float32");
   } else if (cpu.bfloat16_flag.has_value()) {
     choice.element = WeightElement::kBFloat16;
     choice.dtype.source = absl::StrCat("auto: this CPU multiplies it (", *cpu.bfloat16_flag, ")");

@@ -43,6 +43,9 @@ absl::StatusOr<KvPages> KvPages::Reserve(const KvShape& shape, int64_t memory_by
         absl::StrCat("the system gives no ", bytes,
                      " bytes for draft KV; expected as many as --kv-memory says; lower it"));
   }
+  // Only a wish. Rows of eight long sequences lie in more small pages of the system than the
+  // processor keeps at hand, and each that is looked up costs as much as reading it.
+  madvise(memory, bytes, MADV_HUGEPAGE);
   return KvPages(shape, store, static_cast<std::byte*>(memory));
 }
 

@@ -3,7 +3,8 @@
 // A page holds its rows for all layers, and of each layer and key head the rows lie together, keys
 // and values apart: [layer][keys: kv head, page row, key_dim][values: kv head, page row,
 // value_dim]. So attention reads without jumps, and a page is copied in one piece. The whole store
-// is reserved at once, but a page costs no memory until a row of it is written.
+// is reserved at once, but costs no memory until it is written: piece by piece of 2 MiB where the
+// system has pages of that size, else of 4 KiB.
 #pragma once
 
 #include <cstddef>

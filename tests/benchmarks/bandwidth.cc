@@ -52,6 +52,7 @@ uint64_t Sum(const std::byte* from, int64_t bytes) {
       return SumAvx2(from, bytes);
     case CpuLevel::kAvx512:
     case CpuLevel::kAvx512Vnni:
+    case CpuLevel::kAvx512Bf16:
       return SumAvx512(from, bytes);
   }
   return SumBaseline(from, bytes);

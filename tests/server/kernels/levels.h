@@ -19,6 +19,8 @@ inline std::vector<NamedLevel> Levels() {
   if (BestCpuLevel() >= CpuLevel::kAvx512) levels.push_back({"Avx512", CpuLevel::kAvx512});
   if (BestCpuLevel() >= CpuLevel::kAvx512Vnni)
     levels.push_back({"Avx512Vnni", CpuLevel::kAvx512Vnni});
+  if (BestCpuLevel() >= CpuLevel::kAvx512Bf16)
+    levels.push_back({"Avx512Bf16", CpuLevel::kAvx512Bf16});
   return levels;
 }
 
@@ -27,6 +29,11 @@ struct LevelAndElement {
   CpuLevel level;
   KvElement element;
 };
+
+// Whether attention rounds queries and weights to bfloat16.
+inline bool RoundsQueries(CpuLevel level, KvElement element) {
+  return level == CpuLevel::kAvx512Bf16 && element == KvElement::kBFloat16;
+}
 
 inline std::vector<LevelAndElement> LevelsAndElements() {
   std::vector<LevelAndElement> all;

@@ -34,6 +34,21 @@ TEST(PackedMatrixTest, AChannelOfInt8SpansItsWholeRange) {
   EXPECT_THAT(std::vector<int>(data + 64, data + 68), ElementsAre(0, 0, -127, 0));
 }
 
+TEST(PackedMatrixTest, PairsOfInputsOfBFloat16StandSideBySideRoundedToTheNearest) {
+  PackedMatrix matrix(WeightElement::kBFloat16, 33, 3);
+  std::vector<float> rows(33 * 3, 0.0f);
+  // Between 1 and its neighbour 1 + 2^-7: below the middle, on it, above it; the even one of two.
+  const float steps[] = {1.0f + 0x1p-9f, 1.0f + 0x1p-8f, 1.0f + 0x1.8p-8f};
+  for (int i = 0; i < 3; ++i) rows[3 + i] = steps[i];
+  rows[3 * 32] = 1.0f + 0x3p-8f;
+  matrix.SetRows(0, 33, rows.data());
+  const auto* const data = reinterpret_cast<const uint16_t*>(matrix.data());
+  EXPECT_THAT(std::vector<int>(data, data + 4), ElementsAre(0, 0, 0x3f80, 0x3f80));
+  EXPECT_THAT(std::vector<int>(data + 64, data + 68), ElementsAre(0, 0, 0x3f81, 0));
+  EXPECT_EQ(matrix.panel_bytes(), 2 * 32 * 2 * 2);
+  EXPECT_EQ(data[128], 0x3f82);
+}
+
 TEST(PackedMatrixTest, RowsMayComeInPieces) {
   std::vector<float> rows(70 * 9);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i % 97) - 48.0f;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "tests/server/kernels/levels.h"
 
 namespace aerie {
 namespace {
@@ -19,6 +20,13 @@ constexpr float kScale = 0.3f;
 float Rounded(float value, KvElement element) {
   const uint32_t kept = element == KvElement::kFloat32 ? 0xffffffffu : 0xffff0000u;
   return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & kept);
+}
+
+// The nearest number of eight binary digits, or the even one of two.
+double Nearest(double value) {
+  int exponent = 0;
+  const double digits = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(digits * 256.0), exponent - 8);
 }
 
 bool Sees(const SeenRows& seen, int64_t row) {
@@ -49,14 +57,14 @@ PagedCase::PagedCase(uint32_t seed, int64_t length, int32_t page_rows, KvElement
   }
 }
 
-double PagedCase::WorstDifference(const std::vector<SeenRows>& seen, CpuLevel level) {
-  DropUnseenPages(seen);
+std::vector<float> PagedCase::Queries(int64_t rows, float size) {
+  return Numbers(rows * query_stride(), size);
+}
+
+std::vector<float> PagedCase::Attend(const std::vector<float>& queries,
+                                     const std::vector<SeenRows>& seen, CpuLevel level) {
   const auto rows = static_cast<int64_t>(seen.size());
-  // Strides with room between the rows.
-  const int64_t query_stride = group_ * key_dim_ + 3;
-  const int64_t out_stride = group_ * value_dim_ + 2;
-  const std::vector<float> queries = Numbers(rows * query_stride);
-  std::vector<float> out(rows * out_stride, 77.0f);
+  std::vector<float> out(rows * out_stride(), 77.0f);
   const AttentionArgs args{.kv = {.keys = store_.data(),
                                   .values = store_.data() + page_rows_ * key_dim_ * element_bytes(),
                                   .page_bytes = page_bytes(),
@@ -69,32 +77,41 @@ double PagedCase::WorstDifference(const std::vector<SeenRows>& seen, CpuLevel le
                            .group = group_,
                            .seen = seen.data(),
                            .queries = queries.data(),
-                           .query_stride = query_stride,
+                           .query_stride = query_stride(),
                            .out = out.data(),
-                           .out_stride = out_stride,
+                           .out_stride = out_stride(),
                            .scale = kScale};
   AttendPages(args, scratch_, level);
+  return out;
+}
+
+double PagedCase::WorstDifference(const std::vector<SeenRows>& seen, CpuLevel level, float size) {
+  DropUnseenPages(seen);
+  const auto rows = static_cast<int64_t>(seen.size());
+  const std::vector<float> queries = Queries(rows, size);
+  const std::vector<float> out = Attend(queries, seen, level);
+  const bool rounds = RoundsQueries(level, element_);
   double worst = 0.0;
   for (int64_t row = 0; row < rows; ++row) {
     for (int32_t g = 0; g < group_; ++g) {
-      const float* const query = queries.data() + row * query_stride + g * key_dim_;
-      const std::vector<double> expected = Expected(query, seen[row]);
+      const float* const query = queries.data() + row * query_stride() + g * key_dim_;
+      const std::vector<double> expected = Expected(query, seen[row], rounds);
       for (int32_t d = 0; d < value_dim_; ++d) {
         const double difference =
-            std::abs(out[row * out_stride + g * value_dim_ + d] - expected[d]);
+            std::abs(out[row * out_stride() + g * value_dim_ + d] - expected[d]);
         if (std::isnan(difference)) worst = std::numeric_limits<double>::infinity();
         worst = std::max(worst, difference);
       }
     }
-    EXPECT_EQ(out[(row + 1) * out_stride - 1], 77.0f) << "written past the row";
+    EXPECT_EQ(out[(row + 1) * out_stride() - 1], 77.0f) << "written past the row";
   }
   return worst;
 }
 
-std::vector<float> PagedCase::Numbers(int64_t count) {
+std::vector<float> PagedCase::Numbers(int64_t count, float size) {
   std::uniform_real_distribution<float> numbers(-2.0f, 2.0f);
   std::vector<float> out(count);
-  for (float& value : out) value = numbers(random_);
+  for (float& value : out) value = numbers(random_) * (size / 2.0f);
   return out;
 }
 
@@ -127,14 +144,17 @@ void PagedCase::DropUnseenPages(const std::vector<SeenRows>& seen) {
   }
 }
 
-std::vector<double> PagedCase::Expected(const float* query, const SeenRows& seen) const {
+std::vector<double> PagedCase::Expected(const float* query, const SeenRows& seen,
+                                        bool rounds) const {
   std::vector<double> scores(length_, -std::numeric_limits<double>::infinity());
   double largest = scores[0];
   for (int64_t row = 0; row < length_; ++row) {
     if (!Sees(seen, row)) continue;
     scores[row] = 0.0;
-    for (int32_t d = 0; d < key_dim_; ++d)
-      scores[row] += double{kScale} * double{query[d]} * double{keys_[row][d]};
+    for (int32_t d = 0; d < key_dim_; ++d) {
+      const double asked = rounds ? Nearest(query[d]) : query[d];
+      scores[row] += double{kScale} * asked * double{keys_[row][d]};
+    }
     largest = std::max(largest, scores[row]);
   }
   std::vector<double> out(value_dim_);

@@ -45,7 +45,9 @@ double RoundedWeight(float weight, float largest, WeightElement element) {
 }
 
 Expectation Expect(const float* weights, const float* inputs, int64_t count,
-                   WeightElement element) {
+                   const ProductCase& test) {
+  const WeightElement input_element =
+      test.RoundsInputs() ? WeightElement::kBFloat16 : WeightElement::kFloat32;
   float largest = 0.0f, largest_input = 0.0f;
   for (int64_t i = 0; i < count; ++i) {
     largest = std::max(largest, std::abs(weights[i]));
@@ -54,15 +56,16 @@ Expectation Expect(const float* weights, const float* inputs, int64_t count,
   Expectation out;
   double sizes = 0.0, weight_sizes = 0.0;
   for (int64_t i = 0; i < count; ++i) {
-    const double weight = RoundedWeight(weights[i], largest, element);
-    out.value += weight * inputs[i];
-    sizes += std::abs(weight * inputs[i]);
+    const double weight = RoundedWeight(weights[i], largest, test.element);
+    const double input = RoundedWeight(inputs[i], largest_input, input_element);
+    out.value += weight * input;
+    sizes += std::abs(weight * input);
     weight_sizes += std::abs(weight);
   }
   // 256 roundings in a row stay far below 256 half units in the last place.
   out.tolerance = 2e-6 * sizes;
   // Inputs as 16-bit integers: each is off by half a step.
-  if (element == WeightElement::kInt8) out.tolerance += weight_sizes * largest_input / 65534.0;
+  if (test.element == WeightElement::kInt8) out.tolerance += weight_sizes * largest_input / 65534.0;
   return out;
 }
 

@@ -14,6 +14,11 @@ struct ProductCase {
   std::string name;
   CpuLevel level;
   WeightElement element;
+
+  // Whether inputs become bfloat16, like the weights.
+  bool RoundsInputs() const {
+    return element == WeightElement::kBFloat16 && level == CpuLevel::kAvx512Bf16;
+  }
 };
 
 // Every level with every element.
@@ -26,11 +31,12 @@ std::vector<float> SomeNumbers(int64_t count, uint32_t seed);
 // largest absolute value of its channel.
 double RoundedWeight(float weight, float largest, WeightElement element);
 
-// A product in float64 over rounded weights, and how far float32 may be off.
+// A product in float64 over what is multiplied, and how far float32 may be off.
 struct Expectation {
   double value = 0.0;
   double tolerance = 0.0;
 };
-Expectation Expect(const float* weights, const float* inputs, int64_t count, WeightElement element);
+Expectation Expect(const float* weights, const float* inputs, int64_t count,
+                   const ProductCase& test);
 
 }  // namespace aerie

@@ -15,7 +15,8 @@ constexpr float kUntouched = -777.0f;
 // `channels` x `inputs` weights and `rows` rows, multiplied.
 struct Trial {
   Trial(const ProductCase& test, int64_t channel_count, int64_t input_count, int64_t row_count)
-      : level(test.level),
+      : kind(test),
+        level(test.level),
         channels(channel_count),
         inputs(input_count),
         rows(row_count),
@@ -41,10 +42,10 @@ struct Trial {
   }
 
   Expectation At(int64_t row, int64_t channel) const {
-    return Expect(weights.data() + channel * inputs, x.data() + row * (inputs + 3), inputs,
-                  matrix.element());
+    return Expect(weights.data() + channel * inputs, x.data() + row * (inputs + 3), inputs, kind);
   }
 
+  ProductCase kind;
   CpuLevel level;
   int64_t channels, inputs, rows;
   std::vector<float> weights, x, out;
@@ -101,6 +102,37 @@ TEST_P(ProductTest, VnniChangesNoBit) {
   EXPECT_EQ(vnni.out, plain.out);
 }
 
+TEST_P(ProductTest, Bf16ChangesNoBitWhereItRoundsNoInputs) {
+  if (GetParam().level != CpuLevel::kAvx512Bf16 || GetParam().RoundsInputs()) return;
+  ProductCase without = GetParam();
+  without.level = CpuLevel::kAvx512;
+  Trial with(GetParam(), 130, 515, 23), plain(without, 130, 515, 23);
+  with.Multiply();
+  plain.Multiply();
+  EXPECT_EQ(with.out, plain.out);
+}
+
+// What the processor makes of rounded inputs is what plain loops make of them.
+TEST_P(ProductTest, EveryLevelTakesInputsThatWereRoundedForAnother) {
+  if (!GetParam().RoundsInputs()) return;
+  for (const NamedLevel& other : Levels()) {
+    Trial trial(GetParam(), 45, 515, 13);
+    trial.Multiply();
+    ProductInput input;
+    input.Set(trial.x.data(), 13, 518, 515, WeightElement::kBFloat16, CpuLevel::kAvx512Bf16);
+    ASSERT_TRUE(input.is_rounded());
+    std::vector<float> out(13 * 45);
+    MultiplyPanels({.matrix = &trial.matrix, .input = &input, .out = out.data(), .out_stride = 45},
+                   0, trial.matrix.panels(), other.level);
+    for (int64_t i = 0; i < 13 * 45; ++i) {
+      const int64_t row = i / 45, channel = i % 45;
+      const double tolerance = 2 * trial.At(row, channel).tolerance;
+      ASSERT_TRUE(std::abs(out[i] - trial.out[row * trial.stride() + channel]) <= tolerance)
+          << other.name << ": " << out[i] << " at row " << row << ", channel " << channel;
+    }
+  }
+}
+
 TEST_P(ProductTest, PanelsMayBeSharedOutInAnyWay) {
   Trial whole(GetParam(), 300, 260, 2), shared(GetParam(), 300, 260, 2);
   whole.Multiply();
@@ -154,10 +186,10 @@ TEST_P(ProductTest, PairsAreGatedByTheSiluOfTheFirst) {
                    0, matrix.panels(), GetParam().level);
     for (int64_t row = 0; row < kRows; ++row) {
       for (int64_t i = 0; i < pairs; ++i) {
-        const Expectation first = Expect(gate.data() + i * kInputs, x.data() + row * kInputs,
-                                         kInputs, GetParam().element);
+        const Expectation first =
+            Expect(gate.data() + i * kInputs, x.data() + row * kInputs, kInputs, GetParam());
         const Expectation second =
-            Expect(up.data() + i * kInputs, x.data() + row * kInputs, kInputs, GetParam().element);
+            Expect(up.data() + i * kInputs, x.data() + row * kInputs, kInputs, GetParam());
         const double expected = first.value / (1.0 + std::exp(-first.value)) * second.value;
         const double tolerance = 1.2 * first.tolerance * std::abs(second.value) +
                                  std::abs(first.value) * second.tolerance +

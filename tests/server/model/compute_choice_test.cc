@@ -32,6 +32,7 @@ constexpr auto kGrouped = AttentionKind::kGroupedQuery, kLatent = AttentionKind:
 const CpuTraits kOld = {CpuLevel::kBaseline, std::nullopt};
 const CpuTraits kPlain = {CpuLevel::kAvx2, std::nullopt};
 const CpuTraits kNew = {CpuLevel::kAvx512, "avx512_bf16"};
+const CpuTraits kNewest = {CpuLevel::kAvx512Bf16, "avx512_bf16"};
 
 class ComputeChoiceTest : public testing::TestWithParam<ChoiceCase> {};
 
@@ -52,6 +53,9 @@ INSTANTIATE_TEST_SUITE_P(
          "auto: this CPU reads it as fast as memory gives it (AVX2)", "this CPU has AVX2"},
         {"AutoIsBFloat16WithLongVectors", kGrouped, ComputeDType::kAuto, kNew, true, "bfloat16",
          "(AVX-512)", "this CPU has AVX-512"},
+        {"AutoIsBFloat16WithItsProducts", kGrouped, ComputeDType::kAuto, kNewest, true, "bfloat16",
+         "auto: this CPU multiplies it (AVX-512 BF16), and sums are float32",
+         "this CPU has AVX-512 BF16"},
         {"AutoIsFloat32WithoutVectors", kGrouped, ComputeDType::kAuto, kOld, false, "float32",
          "no bfloat16 products", "neither AVX2 with FMA nor AVX-512"},
         {"LatentAutoIsFloat32WithoutBFloat16Products", kLatent, ComputeDType::kAuto, kPlain, false,
