@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "server/metrics/metric_page.h"
 #include "server/metrics/server_metrics.h"
+#include "server/metrics/target_metrics.h"
 #include "tests/server/metrics/exposition.h"
 
 namespace aerie {
@@ -88,7 +89,7 @@ TEST_F(PrometheusObserverTest, ShowsEverySeriesAtZeroBeforeTheFirstEvent) {
               UnorderedElementsAre("not_asked", "context_limit", "deadline", "not_worthwhile"));
   EXPECT_THAT(values("aerie_rejected_total", "reason"),
               UnorderedElementsAre("queue_full", "deadline", "lease", "wiring", "shape", "quota",
-                                   "kv_memory"));
+                                   "kv_memory", "client_rows", "client_bytes", "target_quota"));
   EXPECT_THAT(values("aerie_kv_pages", "state"), UnorderedElementsAre("free", "private", "shared"));
   EXPECT_THAT(values("aerie_sessions_ended_total", "reason"),
               UnorderedElementsAre("closed", "lease", "stream_closed", "shutdown"));
@@ -430,6 +431,7 @@ TEST_F(PrometheusObserverTest, HasAPageThatNamesEveryMetricAndNoOther) {
   server.OnDrafterKnown("demo");
   MetricPage all(server.metrics());
   all.Add("demo", observer.metrics());
+  all.Add("quotas", TargetMetrics([] { return std::vector<TargetUsage>(1); }));
   const Exposition scrape(all);
   for (const auto& [metric, help] : scrape.help()) exported.insert(metric);
   EXPECT_EQ(named, exported);

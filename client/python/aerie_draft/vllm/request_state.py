@@ -123,11 +123,11 @@ class RequestState:
         request = codec.draft_message(
             base,
             self.store.tokens_from(base)[:count],
-            rows.tobytes(),
             self._manifest,
             k if last else 0,
             self._accepted if base == self._held and self._proposal else None,
         )
+        request.hidden_states.data = rows.tobytes()
         self._seq += 1
         request.session_id, request.seq = self.session_id, self._seq
         return "draft", request
