@@ -100,9 +100,9 @@ TEST_F(PrometheusObserverTest, ShowsEverySeriesAtZeroBeforeTheFirstEvent) {
   EXPECT_EQ(scrape.Count("aerie_calls_total"), 2 * 3 * 17);
   EXPECT_THAT(values("aerie_request_log_dropped_total", "reason"),
               UnorderedElementsAre("queue_full", "write_failed"));
-  EXPECT_EQ(scrape.Count("grpc_server_started_total"), 12);
-  EXPECT_EQ(scrape.Count("grpc_server_handled_total"), 12 * 17);
-  EXPECT_EQ(scrape.Count("grpc_server_handling_seconds_count"), 12);
+  EXPECT_EQ(scrape.Count("grpc_server_started_total"), 14);
+  EXPECT_EQ(scrape.Count("grpc_server_handled_total"), 14 * 17);
+  EXPECT_EQ(scrape.Count("grpc_server_handling_seconds_count"), 14);
 }
 
 TEST_F(PrometheusObserverTest, CountsJudgedDraftsTokensAndPositions) {
