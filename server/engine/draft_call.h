@@ -76,8 +76,10 @@ struct DraftCall {
   uint64_t seq = 0;    // 0: not numbered
   int64_t base_length = 0;
   std::vector<int32_t> tokens;
-  HiddenRows rows;                  // [tokens.size(), width]
-  bool fp8 = false, fused = false;  // how they came, if any did
+  HiddenRows rows;                   // [tokens.size(), width]
+  bool fp8 = false, fused = false;   // how they came, if any did
+  bool shared_memory = false;        // not in the message
+  std::optional<int64_t> row_bytes;  // as they travelled; unset: those of `rows`
   std::shared_ptr<const void>
       rows_owner;  // keeps the bytes of `rows` alive; let go once they are read
   int32_t k = 0;

@@ -20,7 +20,7 @@ DraftRound::DraftRound(DraftCall call, Session* session, RowWatch* watch, const 
       session_(session),
       watch_(watch),
       tools_(tools),
-      bytes_(static_cast<int64_t>(call_.rows.bytes().size())) {
+      bytes_(call_.row_bytes.value_or(static_cast<int64_t>(call_.rows.bytes().size()))) {
   AERIE_CHECK(!call_.tokens.empty());
   if (call_.k > 0) most_draft_rows_ = ShapeFor(session->options(), call_.k).DraftRows();
 }
@@ -208,6 +208,7 @@ DraftResult DraftRound::Finish(absl::Time now, RoundRecord* record) {
   if (choice_.has_value()) record->chosen_k = choice_->k;
   record->rows = static_cast<int64_t>(call_.tokens.size());
   record->bytes = bytes_;
+  record->shared_memory = call_.shared_memory;
   record->proposed = result.tree.size();
   record->depth = DepthOf(result.tree);
   record->committed_tokens = settlement.committed_tokens;

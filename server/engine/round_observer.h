@@ -48,7 +48,8 @@ struct RoundRecord {
   absl::Duration step_time;            // sum over the passes that took its draft rows
   absl::Duration total;                // arrival to answer, which is still to be encoded
   int64_t rows = 0;                    // extend rows committed
-  int64_t bytes = 0;                   // of their hidden states
+  int64_t bytes = 0;                   // of their hidden states, as they travelled
+  bool shared_memory = false;          // outside the message
   int32_t proposed = 0;                // nodes of this call's tree
   int64_t committed_tokens = 0;        // new tokens of a sequence that has been drafted for before
   std::optional<Judgement> judgement;  // of the *previous* proposal

@@ -18,6 +18,10 @@ std::vector<prometheus::Counter*> AddPositions(MetricRegistry::CounterFamily& fa
   return counters;
 }
 
+std::array<prometheus::Counter*, 2> AddTransports(MetricRegistry::CounterFamily& family) {
+  return {&family.Add({{"transport", "inline"}}), &family.Add({{"transport", "shared_memory"}})};
+}
+
 // What a worker says may be anything; one absurd value would spoil the sum for the life of the
 // process.
 constexpr absl::Duration kLongestVerify = absl::Hours(1);
@@ -44,8 +48,8 @@ RoundMetrics::RoundMetrics(MetricRegistry& registry, const prometheus::Labels& c
       skipped_(registry.AddCounters(kDraftsSkipped, common), "reason", kSkipReasons),
       rejected_(registry.AddCounters(kRejected, common), "reason", kRejectReasons),
       sessions_ended_(registry.AddCounters(kSessionsEnded, common), "reason", kSessionEnds),
-      hidden_rows_(registry.AddCounters(kHiddenRows, common).Add({{"transport", "inline"}})),
-      hidden_bytes_(registry.AddCounters(kHiddenBytes, common).Add({{"transport", "inline"}})),
+      hidden_rows_(AddTransports(registry.AddCounters(kHiddenRows, common))),
+      hidden_bytes_(AddTransports(registry.AddCounters(kHiddenBytes, common))),
       request_accept_length_(
           registry.AddHistograms(kRequestAcceptLength, common, AcceptLengthBuckets(max_k)).Add({})),
       request_acceptance_ratio_(
@@ -102,8 +106,9 @@ void RoundMetrics::OnRound(const RoundRecord& record) {
     committed_tokens_.Increment(static_cast<double>(record.committed_tokens));
   }
   if (record.rows > 0) {
-    hidden_rows_.Increment(static_cast<double>(record.rows));
-    hidden_bytes_.Increment(static_cast<double>(record.bytes));
+    const size_t transport = record.shared_memory ? 1 : 0;
+    hidden_rows_[transport]->Increment(static_cast<double>(record.rows));
+    hidden_bytes_[transport]->Increment(static_cast<double>(record.bytes));
   }
   if (record.proposed > 0) {
     draft_length_.Observe(record.proposed);

@@ -1,6 +1,7 @@
 // What the engine tells, counted. PrometheusObserver hands its RoundObserver calls on to this.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -40,8 +41,8 @@ class RoundMetrics {
   CounterTable<SkipReason, kSkipReasons.size()> skipped_;
   CounterTable<RejectReason, kRejectReasons.size()> rejected_;
   CounterTable<SessionEnd, kSessionEnds.size()> sessions_ended_;
-  prometheus::Counter& hidden_rows_;
-  prometheus::Counter& hidden_bytes_;
+  // Of rows in messages, and of those in shared memory.
+  std::array<prometheus::Counter*, 2> hidden_rows_, hidden_bytes_;
   AtomicHistogram& request_accept_length_;
   AtomicHistogram& request_acceptance_ratio_;
   AtomicHistogram& request_tokens_per_second_;

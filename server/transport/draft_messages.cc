@@ -156,6 +156,9 @@ absl::StatusOr<DraftCall> DecodeDraftRequest(const v1::DraftRequest& request,
   call.rows_owner = std::move(decoded.owner);
   call.fp8 = decoded.fp8;
   call.fused = decoded.fused;
+  call.shared_memory = states.has_shared();
+  call.row_bytes =
+      static_cast<int64_t>(call.shared_memory ? states.shared().length() : states.data().size());
   AERIE_RETURN_IF_ERROR(rpc::CheckFinite(call.rows, call.base_length, shape.wiring,
                                          call.fused ? 0 : shape.hidden_size));
   return call;

@@ -82,15 +82,20 @@ def received(server, method):
     return server.metric("aerie_rpc_received_bytes_total", grpc_method=method)
 
 
+def rows_in_shared_memory(server):
+    return server.metric("aerie_hidden_rows_total", transport="shared_memory")
+
+
 @pytest.mark.parametrize("transport, method", [("unary", "Draft"), ("stream", "DraftStream")])
 def test_drafts_from_shared_memory_are_those_of_the_recording(package, sharing, stored, first_draft, transport, method):
     _, count, draft = first_draft
-    before = received(sharing, method)
+    before, committed = received(sharing, method), rows_in_shared_memory(sharing)
     with Worker(package, sharing.unix_address, stored, transport=transport) as worker:
         assert "session" in worker.ask("open")
         assert worker.ask(f"draft 0 {count} {K}") == {"tokens": draft, "length": count}
     rows_bytes = count * 3 * 576 * 2
     assert 0 < received(sharing, method) - before < rows_bytes / 10
+    assert rows_in_shared_memory(sharing) - committed == count
 
 
 def test_a_killed_worker_is_forgotten_and_leaves_nothing(package, stored, first_draft, tmp_path):

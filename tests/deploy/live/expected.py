@@ -64,7 +64,7 @@ def overview(truth, facts):
         "Draft length": {"A": one(sum(tokens for tokens, _ in books.made) / len(books.made)),
                          "B": one(sum(levels for _, levels in books.made) / len(books.made))},
         "Shortened drafts": per_reason(truth, books.skipped, SKIP_REASONS),
-        "Rows of hidden states": by("transport", {"inline": rate(books.rows)}),
+        "Rows of hidden states": by("transport", {"inline": rate(books.rows), "shared_memory": 0.0}),
     }
     memory = {
         "Open sessions": labelled({frozenset(instance): 2}),
@@ -89,7 +89,7 @@ def overview(truth, facts):
         "Request log": {"A": one(0), "B": by("reason", dict.fromkeys(DROP_REASONS, 0))},
         "RPC latency p99": by("grpc_method", {method: truth.rpc_quantile(0.99, method) for method in METHODS
                                               if method != "DraftStream" and by_method[method]}, TIMED),
-        "Hidden states": by("transport", {"inline": rate(books.rows * facts.row_bytes)}),
+        "Hidden states": by("transport", {"inline": rate(books.rows * facts.row_bytes), "shared_memory": 0.0}),
         "Message bytes": {"A": one(rate(sum(rpc.received for rpc in books.rpcs))),
                           "B": one(rate(sum(rpc.sent for rpc in books.rpcs)))},
     }

@@ -93,8 +93,10 @@ TEST_F(PrometheusObserverTest, ShowsEverySeriesAtZeroBeforeTheFirstEvent) {
   EXPECT_THAT(values("aerie_kv_pages", "state"), UnorderedElementsAre("free", "private", "shared"));
   EXPECT_THAT(values("aerie_sessions_ended_total", "reason"),
               UnorderedElementsAre("closed", "lease", "stream_closed", "shutdown"));
-  EXPECT_THAT(values("aerie_hidden_rows_total", "transport"), UnorderedElementsAre("inline"));
-  EXPECT_THAT(values("aerie_hidden_bytes_total", "transport"), UnorderedElementsAre("inline"));
+  EXPECT_THAT(values("aerie_hidden_rows_total", "transport"),
+              UnorderedElementsAre("inline", "shared_memory"));
+  EXPECT_THAT(values("aerie_hidden_bytes_total", "transport"),
+              UnorderedElementsAre("inline", "shared_memory"));
   EXPECT_THAT(values("aerie_draft_duration_seconds_count", "phase"),
               UnorderedElementsAre("copy_in", "queue", "extend", "step", "copy_out", "total"));
   EXPECT_EQ(scrape.Count("aerie_calls_total"), 2 * 3 * 17);
@@ -191,10 +193,13 @@ TEST_F(PrometheusObserverTest, CountsAMismatchOnlyWhenTheWorkerReportedAnotherNu
 TEST_F(PrometheusObserverTest, CountsRowsBytesAndCommittedTokensOfCallsAndOfTheClosingOne) {
   observer_.OnRound({.rows = 7, .bytes = 700, .committed_tokens = 0});
   observer_.OnRound({.rows = 3, .bytes = 300, .committed_tokens = 3});
+  observer_.OnRound({.rows = 2, .bytes = 30, .shared_memory = true});
   observer_.OnSessionEnded({.final_tokens = 2});
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Sum("aerie_hidden_rows_total", {{"transport", "inline"}}), 10);
   EXPECT_EQ(scrape.Sum("aerie_hidden_bytes_total", {{"transport", "inline"}}), 1000);
+  EXPECT_EQ(scrape.Sum("aerie_hidden_rows_total", {{"transport", "shared_memory"}}), 2);
+  EXPECT_EQ(scrape.Sum("aerie_hidden_bytes_total", {{"transport", "shared_memory"}}), 30);
   EXPECT_EQ(scrape.Sum("aerie_committed_tokens_total"), 5);
 }
 
