@@ -26,6 +26,10 @@ absl::Status CheckParents(const DraftTree& tree) {
                                               tree.parents[i], "; expected 0..", i,
                                               ": parents precede children"));
     }
+    if (std::isnan(tree.log_probs[i])) {
+      return absl::InternalError(absl::StrCat("node ", i + 1, " of a draft tree has a ",
+                                              "log-probability that is no number; expected one"));
+    }
   }
   return absl::OkStatus();
 }

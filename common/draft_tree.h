@@ -46,9 +46,9 @@ struct DraftTree {
   // Hangs `token` under the newest node.
   void AppendToChain(int32_t token, float log_prob);
 
-  // INTERNAL unless the lists agree, every parent precedes its child, and the probabilities are
-  // such: each in (0, 1], a distribution for each node with children and for no other, in the order
-  // of the nodes, which holds the children's tokens, falls and sums to 1.
+  // INTERNAL unless the lists agree, every parent precedes its child, no log-probability is NaN,
+  // and probabilities are such: in (0, 1], a distribution for each node with children and no other,
+  // in the order of the nodes, which holds the children's tokens, falls and sums to 1.
   absl::Status Validate() const;
 
   // What follows takes a tree whose parents precede their children.

@@ -18,6 +18,8 @@ namespace {
 
 constexpr uint8_t kNaNCode = 0x7f;
 constexpr float kLargest = 448.0f;
+// 240 * 2^120. What lies above the middle between it and the next code would come back as infinite.
+constexpr float kLargestThatComesBack = 0x1.ep127f;
 
 void StoreFloat(float value, char* out) {
   const auto bits = std::bit_cast<uint32_t>(value);
@@ -57,7 +59,8 @@ void EncodeRow(absl::Span<const float> row, char* out) {
   }
   const double inverse = 1.0 / scale;  // in double: of 2^-126 .. too, it is exact
   for (size_t i = 0; i < row.size(); ++i) {
-    out[i] = static_cast<char>(FloatToFp8(static_cast<float>(row[i] * inverse)));
+    const float value = std::clamp(row[i], -kLargestThatComesBack, kLargestThatComesBack);
+    out[i] = static_cast<char>(FloatToFp8(static_cast<float>(value * inverse)));
   }
 }
 

@@ -51,7 +51,12 @@ absl::Status CheckPositions(const DraftTree& tree,
 }
 
 absl::Status CheckExtras(const DraftTree& tree, const v1::DraftTree& message) {
-  if (!message.ancestor_mask().empty() && message.ancestor_mask() != tree.AncestorMask()) {
+  // The size first: of a proposal as large as a message may be, the mask that it should have would
+  // not fit into memory.
+  const size_t nodes = tree.tokens.size() + 1;
+  if (!message.ancestor_mask().empty() &&
+      (message.ancestor_mask().size() != nodes * ((nodes + 7) / 8) ||
+       message.ancestor_mask() != tree.AncestorMask())) {
     return DoesNotMatch("has another ancestor mask");
   }
   if (message.first_child().empty() && message.next_sibling().empty()) return absl::OkStatus();

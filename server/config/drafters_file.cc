@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "common/safetensors/json_check.h"
 #include "common/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/config/flag_readers.h"
@@ -18,6 +19,18 @@ using nlohmann::json;
 absl::Status Wrong(const std::string& path, const std::string& seen, const std::string& expected) {
   return absl::InvalidArgumentError(
       absl::StrCat("--drafters ", path, ": ", seen, "; expected ", expected, "; correct the file"));
+}
+
+// For messages: what is in the file may be long, and nested deeper than can be printed.
+std::string Shown(const json& value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list";
+  return value.is_string() ? Quoted(value.get_ref<const std::string&>()) : value.dump();
+}
+
+// A key that is no longer than keys are.
+std::string Shortened(const std::string& key) {
+  return key.size() <= 40 ? key : absl::StrCat(key.substr(0, 40), "...");
 }
 
 // Reads one object. Not absolute paths start at `folder`.
@@ -35,13 +48,17 @@ class DrafterReader {
           std::pair{"target", &out_.target}}) {
       if (text->empty()) return Wrong(Place(key), "is missing", "a text that is not empty");
     }
-    AERIE_RETURN_IF_ERROR(out_.Validate());
+    // It speaks of flags, which have the names of the keys.
+    if (const absl::Status valid = out_.Validate(); !valid.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--drafters ", Place(""), ": ", valid.message()));
+    }
     return out_;
   }
 
  private:
   std::string Place(const std::string& key) const {
-    return absl::StrCat(path_, ": drafter ", number_, key.empty() ? "" : ": ", key);
+    return absl::StrCat(path_, ": drafter ", number_, key.empty() ? "" : ": ", Shortened(key));
   }
 
   absl::Status Set(const std::string& key, const json& value) {
@@ -52,7 +69,7 @@ class DrafterReader {
     if (key == "norm_before_residual") return Switch(key, value, &out_.norm_before_residual);
     if (key == "norm_output") return Switch(key, value, &out_.norm_output);
     if (key == "rope_theta") {
-      if (!value.is_number()) return Wrong(Place(key), value.dump(), "a number");
+      if (!value.is_number()) return Wrong(Place(key), Shown(value), "a number");
       out_.rope_theta = value.get<double>();
       return absl::OkStatus();
     }
@@ -63,7 +80,7 @@ class DrafterReader {
       return absl::OkStatus();
     }
     if (key == "ignore_config_key") {
-      if (!value.is_array()) return Wrong(Place(key), value.dump(), "a list of texts");
+      if (!value.is_array()) return Wrong(Place(key), Shown(value), "a list of texts");
       for (const json& each : value) {
         std::string text;
         AERIE_RETURN_IF_ERROR(Text(key, each, &text));
@@ -77,7 +94,7 @@ class DrafterReader {
   }
 
   absl::Status Text(const std::string& key, const json& value, std::string* out) const {
-    if (!value.is_string()) return Wrong(Place(key), value.dump(), "a text");
+    if (!value.is_string()) return Wrong(Place(key), Shown(value), "a text");
     *out = value.get<std::string>();
     return absl::OkStatus();
   }
@@ -90,7 +107,7 @@ class DrafterReader {
   }
 
   absl::Status Switch(const std::string& key, const json& value, std::optional<bool>* out) const {
-    if (!value.is_boolean()) return Wrong(Place(key), value.dump(), "true or false");
+    if (!value.is_boolean()) return Wrong(Place(key), Shown(value), "true or false");
     *out = value.get<bool>();
     return absl::OkStatus();
   }
@@ -106,7 +123,12 @@ absl::StatusOr<std::vector<DrafterOptions>> ReadDraftersFile(const std::string& 
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file) return Wrong(path, "cannot be read", "a file that is there and ours to read");
-  const json list = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return ParseDrafters(text, path);
+}
+
+absl::StatusOr<std::vector<DrafterOptions>> ParseDrafters(absl::string_view text,
+                                                          const std::string& path) {
+  const json list = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (!list.is_array() || list.empty()) {
     return Wrong(path, list.is_discarded() ? "is no JSON" : "is no list of drafters",
                  "a JSON list with an object for each drafter");
@@ -117,7 +139,7 @@ absl::StatusOr<std::vector<DrafterOptions>> ReadDraftersFile(const std::string& 
     AERIE_ASSIGN_OR_RETURN(DrafterOptions drafter,
                            DrafterReader(path, out.size() + 1).Read(object));
     if (!names.insert(drafter.name).second) {
-      return Wrong(path, absl::StrCat("two drafters are called \"", drafter.name, "\""),
+      return Wrong(path, absl::StrCat("two drafters are called ", Quoted(drafter.name)),
                    "a name for each");
     }
     out.push_back(std::move(drafter));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/config/options.h"
 
 namespace aerie {
@@ -13,5 +14,8 @@ namespace aerie {
 // embedding_key, norm_before_residual (true, false), norm_output, rope_theta, ignore_config_key (a
 // list) as far as they are wanted. INVALID_ARGUMENT that names the file and the place.
 absl::StatusOr<std::vector<DrafterOptions>> ReadDraftersFile(const std::string& path);
+// The same of its text. `path` is for messages, and where paths that are not absolute start.
+absl::StatusOr<std::vector<DrafterOptions>> ParseDrafters(absl::string_view text,
+                                                          const std::string& path);
 
 }  // namespace aerie

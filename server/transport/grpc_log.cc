@@ -2,7 +2,10 @@
 
 #include <grpc/support/log.h>
 
+#include <string>
+
 #include "common/log.h"
+#include "google/protobuf/stubs/logging.h"
 
 namespace aerie {
 
@@ -21,6 +24,16 @@ void SendGrpcLogToOurs() {
         return;
     }
   });
+  // It tells of text that is not UTF-8, which any client can send as often as it likes. The call's
+  // answer says so too, so here it is for who asks for everything.
+  google::protobuf::SetLogHandler(
+      [](google::protobuf::LogLevel level, const char*, int, const std::string& message) {
+        if (level == google::protobuf::LOGLEVEL_FATAL) {
+          AERIE_LOG(error, "protobuf: {}", message);
+        } else {
+          AERIE_LOG(debug, "protobuf: {}", message);
+        }
+      });
 }
 
 }  // namespace aerie

@@ -176,6 +176,8 @@ TEST_P(BadTreeTest, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(
     Cases, BadTreeTest,
     ::testing::ValuesIn(std::vector<BadTreeCase>{
+        {"LogProbIsNaN", [](DraftTree* d) { d->log_probs[1] = std::nanf(""); },
+         "node 2 of a draft tree has a log-probability that is no number"},
         {"OneChosenProbTooFew", [](DraftTree* d) { d->chosen_probs.pop_back(); },
          "5 tokens and 4 chosen probabilities"},
         {"ChosenProbIsNaN", [](DraftTree* d) { d->chosen_probs[1] = std::nanf(""); }, "node 2"},

@@ -103,6 +103,12 @@ TEST(Float8Test, RowsOfAnySizeLoseAtMostHalfAStep) {
   }
 }
 
+TEST(Float8Test, WhatIsFiniteComesBackFinite) {
+  const std::vector<float> back =
+      FloatsOf(DecodeFp8(EncodeFp8(RowsOf({3.4e38f, -3.39e38f, 3.0e38f, 0.0f}, 4)), 1, 4).value());
+  EXPECT_THAT(back, ElementsAre(0x1.ep127f, -0x1.ep127f, 0x1.cp127f, 0.0f));
+}
+
 TEST(Float8Test, ARowThatIsNotFiniteIsRefusedByItsScale) {
   for (const float bad : {kNaN, kInfinity, -kInfinity}) {
     const std::string bytes = EncodeFp8(RowsOf({1.0f, 2.0f, bad, 3.0f, 5.0f, 4.0f}, 2));

@@ -212,6 +212,7 @@ def test_the_table_is_for_people(server):
      "expected name, drafter, target"),
     ('[{"name": "a", "drafter": "d", "target": "t"}, {"name": "a", "drafter": "e", "target": "t"}]',
      'two drafters are called "a"', "expected a name for each"),
+    ('[{"name": ' + "[" * 9000 + "]" * 9000 + "}]", "drafter 1: name: a list", "expected a text"),
 ])
 def test_a_file_with_a_mistake_stops_the_start(tmp_path, text, seen, expected):
     file = tmp_path / "drafters.json"

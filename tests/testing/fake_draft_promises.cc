@@ -64,9 +64,12 @@ bool FakeDraftModel::KeepsPromises(const StepSequence& part) const {
   }
   int64_t first = part.length;
   if (part.IsExtend()) {
-    const int64_t width = int64_t{options_.spec.target_hidden_size} * options_.spec.wiring.size();
+    const int64_t captures =
+        int64_t{options_.spec.target_hidden_size} * options_.spec.wiring.size();
+    const int64_t width = part.fused ? options_.spec.hidden_size : captures;
     fine &= Promise(part.aux.rows() == rows, "a hidden state for each token", slot) &&
-            Promise(part.aux.width() == width, "rows are as wide as the wiring says", slot) &&
+            Promise(part.aux.width() == width, "rows are as wide as wiring or fc says", slot) &&
+            Promise(!part.fused || !options_.spec.fc_digest.empty(), "fused by a known fc", slot) &&
             Promise(part.parents.empty(), "extend rows have no parents", slot);
   } else {
     fine &=

@@ -92,7 +92,9 @@ def float_to_fp8_rows(rows: np.ndarray) -> np.ndarray:
     scale = np.ldexp(np.float64(1), np.maximum(exponent - 9 + (fraction > 0.875), -126))
     with np.errstate(invalid="ignore"):  # What is not finite is replaced below.
         values = (rows / scale[:, None]).astype(np.float32)
-    size = np.minimum(np.abs(values), np.float32(_FP8_LARGEST))
+    # With the largest of all scales, codes above 240 would come back as infinite.
+    most = np.where(scale < 2.0**120, _FP8_LARGEST, 240.0).astype(np.float32)
+    size = np.minimum(np.abs(values), most[:, None])
     bits = size.view(np.uint32)
     rounded = bits + np.uint32(0x7FFFF) + ((bits >> np.uint32(20)) & np.uint32(1))
     normal = (rounded >> np.uint32(20)) - np.uint32((127 - 7) << 3)

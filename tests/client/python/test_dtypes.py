@@ -130,6 +130,12 @@ def test_a_row_that_is_not_finite_becomes_nan_and_its_neighbour_does_not(bad):
     assert rows[1].tolist() == [1, 0, 2]
 
 
+def test_fp8_rows_that_are_finite_come_back_finite():
+    encoded = aerie_draft.float_to_fp8_rows([[3.4e38, -3.39e38, 3.0e38, 0.0]])
+    rows = aerie_draft.fp8_rows_to_float(encoded)
+    assert rows.tolist() == [[1.875 * 2.0**127, -1.875 * 2.0**127, 1.75 * 2.0**127, 0.0]]
+
+
 def test_rows_of_zeros_and_no_rows_are_fp8_rows_too():
     assert np.all(aerie_draft.fp8_rows_to_float(aerie_draft.float_to_fp8_rows([[0.0, 0.0]])) == 0)
     assert aerie_draft.float_to_fp8_rows(np.zeros((0, 6))).shape == (0, 10)

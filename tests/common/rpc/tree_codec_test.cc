@@ -127,6 +127,19 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& test) { return test.param.name; });
 
+TEST(DraftTreeCodecTest, MakesNoMaskOfATreeWhoseMaskWouldNotFitIntoMemory) {
+  constexpr int kTokens = 1 << 20;
+  v1::DraftTree message;
+  for (int i = 0; i < kTokens; ++i) {
+    message.add_token_ids(1);
+    message.add_parents(static_cast<uint32_t>(i));
+    message.add_log_probs(-1.0f);
+  }
+  message.set_ancestor_mask("x");
+  EXPECT_THAT(std::string(DecodeDraftTree(message).status().message()),
+              HasSubstr("another ancestor mask"));
+}
+
 TEST(DraftTreeCodecTest, TakesATreeOfAServerThatTellsNoPositions) {
   v1::DraftTree message = SmallMessage();
   message.clear_positions();
