@@ -109,6 +109,11 @@ void NameSessions(const std::vector<std::string>& ids, v1::DraftStreamRequest* m
       return NameSession(ids, message->mutable_draft()->mutable_session_id());
     case v1::DraftStreamRequest::kCloseSession:
       return NameSession(ids, message->mutable_close_session()->mutable_session_id());
+    case v1::DraftStreamRequest::kBatch:
+      for (v1::DraftStreamRequest& each : *message->mutable_batch()->mutable_requests()) {
+        NameSessions(ids, &each);
+      }
+      return;
     case v1::DraftStreamRequest::REQUEST_NOT_SET:
       return;
   }

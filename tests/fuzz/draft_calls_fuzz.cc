@@ -100,8 +100,9 @@ class World {
       case v1::DraftStreamRequest::kCloseSession:
         Close(&out);
         break;
+      case v1::DraftStreamRequest::kBatch:
       case v1::DraftStreamRequest::REQUEST_NOT_SET:
-        // The stream says so itself.
+        // The stream takes the one apart, and says of the other that it is empty.
         out.answer.status = WithReason(
             absl::InvalidArgumentError("empty; expected a request; send one"), "REQUEST_INVALID");
     }

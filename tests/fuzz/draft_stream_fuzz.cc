@@ -4,6 +4,7 @@
 // Beside it a client that keeps to the contract drafts, and must not notice.
 #include <grpcpp/generic/generic_stub.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -118,6 +119,46 @@ void CheckMalformed(RawStream* stream) {
   AERIE_CHECK(DetailOf(end).reason == kReasonRequestInvalid) << end.ToString();
 }
 
+// The requests that are answered, each by itself: of a batch that is taken apart, those within.
+std::vector<const v1::DraftStreamRequest*> Answered(const v1::DraftStreamRequest& message,
+                                                    size_t bytes) {
+  const auto& batch = message.batch().requests();
+  const int most = Options().limits.max_stream_in_flight;
+  int64_t held = static_cast<int64_t>(bytes);
+  for (const v1::DraftStreamRequest& each : batch) {
+    held += BytesInSharedMemory(each.draft(), kMaxMessageBytes);
+  }
+  if (batch.empty() || batch.size() > most || held > kMaxMessageBytes) return {&message};
+  std::vector<const v1::DraftStreamRequest*> out;
+  for (const v1::DraftStreamRequest& each : batch) out.push_back(&each);
+  return out;
+}
+
+// Reads the answers to one message of `bytes` bytes. They come in any order, and a damaged batch
+// may use an id twice: then they are told apart by their kind.
+void ReadAnswers(RawStream* stream, const v1::DraftStreamRequest& message, size_t bytes,
+                 std::vector<std::string>* ids) {
+  std::vector<const v1::DraftStreamRequest*> left = Answered(message, bytes);
+  while (!left.empty()) {
+    v1::DraftStreamResponse response;
+    AERIE_CHECK(stream->Read(&response));
+    const auto found = std::find_if(left.begin(), left.end(), [&](const auto* request) {
+      // Both lists begin with open, draft, close.
+      return request->id() == response.id() &&
+             (response.has_error() || static_cast<int>(response.response_case()) ==
+                                          static_cast<int>(request->request_case()));
+    });
+    AERIE_CHECK(found != left.end()) << response.ShortDebugString();
+    if (bytes > kMaxMessageBytes) {
+      AERIE_CHECK(response.error().reason() == kReasonMessageTooLarge) << bytes;
+    } else if (response.has_error()) {
+      CheckError(response.error());
+    }
+    if (response.has_open_session()) ids->push_back(response.open_session().session_id());
+    left.erase(found);
+  }
+}
+
 void Converse(const CallScript& script) {
   RawStream stream(Server().NewChannel());
   std::vector<std::string> ids;
@@ -134,19 +175,7 @@ void Converse(const CallScript& script) {
     const bool written = stream.Write(bytes);
     if (!sound) return CheckMalformed(&stream);
     AERIE_CHECK(written);
-    v1::DraftStreamResponse response;
-    AERIE_CHECK(stream.Read(&response));
-    AERIE_CHECK(response.id() == request.id()) << response.ShortDebugString();
-    if (bytes.size() > kMaxMessageBytes) {
-      AERIE_CHECK(response.error().reason() == kReasonMessageTooLarge) << bytes.size();
-    } else if (response.has_error()) {
-      CheckError(response.error());
-    } else {
-      // The answer is of the request's kind: both lists begin with open, draft, close.
-      AERIE_CHECK(static_cast<int>(response.response_case()) ==
-                  static_cast<int>(request.request_case()));
-    }
-    if (response.has_open_session()) ids.push_back(response.open_session().session_id());
+    ReadAnswers(&stream, request, bytes.size(), &ids);
   }
   stream.WritesDone();
   v1::DraftStreamResponse response;

@@ -138,6 +138,24 @@ void TwoAtOnce(CallScript* script) {
   }
 }
 
+// The same with each round in one message.
+void InBatches(CallScript* script) {
+  CallScript single;
+  TwoAtOnce(&single);
+  v1::DraftStreamRequest batch;
+  for (const std::string& frame : single.frames) {
+    v1::DraftStreamRequest message;
+    message.ParseFromString(frame);
+    const bool opens = message.has_open_session();
+    if (!opens) *batch.mutable_batch()->add_requests() = message;
+    if (opens) script->frames.push_back(frame);
+    if (batch.batch().requests_size() < 2) continue;
+    batch.set_id(100 + script->frames.size());
+    script->frames.push_back(batch.SerializeAsString());
+    batch.Clear();
+  }
+}
+
 }  // namespace
 
 CallScript HonestWorker(std::string_view kind) {
@@ -149,6 +167,7 @@ CallScript HonestWorker(std::string_view kind) {
   if (kind == "clients") script.settings = kScriptClients;
   if (kind == "fork") Fork(&script);
   if (kind == "two") TwoAtOnce(&script);
+  if (kind == "batch") InBatches(&script);
   if (kind == "stateless") {
     Worker worker(&script, "", ManifestOf(kind), 4);
     worker.Draft(0, 7, 3);

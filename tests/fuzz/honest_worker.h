@@ -15,7 +15,7 @@ inline constexpr uint8_t kScriptClients = 2;  // and limits for each client
 inline constexpr char kScriptFcDigest[] = "fc";
 
 // Of kind chain, tree, sampled_tree, sampled, adaptive, fp8, float16, fused, fork, start,
-// stateless, window, clients or two. Of another kind: an empty script.
+// stateless, window, clients, two or batch. Of another kind: an empty script.
 CallScript HonestWorker(std::string_view kind);
 
 }  // namespace aerie
