@@ -16,6 +16,7 @@
 #include "common/rpc/status_codec.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
+#include "server/transport/draft_messages.h"
 #include "tests/fuzz/call_script.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/honest_worker.h"
@@ -126,9 +127,10 @@ std::vector<const v1::DraftStreamRequest*> Answered(const v1::DraftStreamRequest
   const int most = Options().limits.max_stream_in_flight;
   int64_t held = static_cast<int64_t>(bytes);
   for (const v1::DraftStreamRequest& each : batch) {
-    held += BytesInSharedMemory(each.draft(), kMaxMessageBytes);
+    held += BytesInSharedMemory(each.draft(), int64_t{kMaxMessageBytes});
   }
-  if (batch.empty() || batch.size() > most || held > kMaxMessageBytes) return {&message};
+  if (batch.empty() || batch.size() > most || held > static_cast<int64_t>(kMaxMessageBytes))
+    return {&message};
   std::vector<const v1::DraftStreamRequest*> out;
   for (const v1::DraftStreamRequest& each : batch) out.push_back(&each);
   return out;
