@@ -1,10 +1,12 @@
 """Limits of clients and quotas of targets on the real server: who is refused, who is not, and what the page shows."""
 
+import subprocess
+
 import pytest
 
 from calls import CODE, ROW_BYTES, draft_request, manifest, open_session, refusal
 from conftest import bearer
-from server_process import PATIENCE, ServerProcess
+from server_process import BINARY, PATIENCE, ServerProcess
 
 FLOOD, QUIET = "flood-token-0123456789", "quiet-token-0123456789"
 
@@ -105,3 +107,6 @@ def test_a_target_is_held_to_its_quota_and_the_page_shows_it(pb, dial, tmp_path)
         quotas = {q.target: (q.sessions, q.rows_per_second) for q in stub.GetServerInfo(
             pb.GetServerInfoRequest(), timeout=PATIENCE).limits.target_quotas}
         assert quotas == {"target": (2, 1), "*": (1, 0)}
+        told = subprocess.run([BINARY.with_name("aerie-admin"), "info", "--address", server.address],
+                              capture_output=True, text=True, timeout=PATIENCE).stdout.splitlines()
+        assert {"  of target target: 2 sessions, 1 rows a second", "  of target *: 1 sessions"} <= set(told)
