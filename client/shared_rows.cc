@@ -142,6 +142,8 @@ bool SharedRows::IsRefusal(const absl::Status& status) {
 }
 
 void SharedRows::Drop(const Slot& slot, const absl::Status& refusal, absl::Time deadline) {
+  // Too many calls wait; the segment is as good as it was.
+  if (DetailOf(refusal).reason == kReasonSharedMemoryQuota) return;
   absl::MutexLock registering(&registering_);
   {
     absl::MutexLock lock(&mutex_);

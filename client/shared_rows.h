@@ -63,8 +63,8 @@ class SharedRows {
   // Whether a call was refused for where its rows are and for nothing else: it can be sent again
   // with them in the message.
   static bool IsRefusal(const absl::Status& status);
-  // The server refused `slot`: its segment is not used again. A server that has lost it (it was
-  // started anew) gets another one, at the next call or opening.
+  // The server refused `slot`: its segment is not used again, unless only too many calls wait. A
+  // server that has lost it (it was started anew) gets another one, at the next call or opening.
   void Drop(const Slot& slot, const absl::Status& refusal, absl::Time deadline);
 
  private:

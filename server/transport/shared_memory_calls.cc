@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "common/session_options.h"
 #include "server/transport/draft_service.h"
 #include "server/transport/unary_call.h"
 
@@ -16,6 +17,7 @@ grpc::ServerUnaryReactor* DraftServiceImpl::RegisterSharedMemory(
   std::string client = request->client();
   absl::Status allowed =
       SharedMemoryAccess{backend->shared_memory, call->caller(), context}.Check();
+  if (allowed.ok()) allowed = SessionOptions{.client = client}.Validate();
   if (allowed.ok()) allowed = SettleClient(call->caller(), &client);
   if (!allowed.ok()) {
     call->Fail(allowed);

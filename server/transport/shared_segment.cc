@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/error_detail.h"
 #include "common/shared_rows_layout.h"
 #include "common/status_macros.h"
@@ -171,13 +172,33 @@ absl::Status SharedSegment::CheckSlot(const v1::SharedRows& rows, int64_t max_by
   return absl::OkStatus();
 }
 
+absl::StatusOr<SharedSegment::Buffer> SharedSegment::NewCopy(int64_t bytes) const {
+  const int64_t copied = copied_->fetch_add(bytes) + bytes;
+  if (copied > kMostCopies * size_) {
+    copied_->fetch_sub(bytes);
+    ErrorDetail detail;
+    detail.reason = kReasonSharedMemoryQuota;
+    detail.retry_after = absl::Milliseconds(10);
+    return WithDetail(absl::ResourceExhaustedError(absl::StrCat(
+                          "calls that wait would hold ", copied, " bytes of a segment of ", size_,
+                          "; expected at most ", kMostCopies,
+                          " times as many as it has; let fewer calls wait, "
+                          "or register a larger segment")),
+                      detail);
+  }
+  // Not filled with zeroes first: that would be a second pass over the memory.
+  return Buffer(new char[static_cast<size_t>(bytes)], [count = copied_, bytes](const char* memory) {
+    delete[] memory;
+    count->fetch_sub(bytes);
+  });
+}
+
 absl::StatusOr<SharedBytes> SharedSegment::Read(const v1::SharedRows& rows,
                                                 int64_t max_bytes) const {
   AERIE_RETURN_IF_ERROR(CheckSlot(rows, max_bytes));
   const auto offset = static_cast<int64_t>(rows.offset());
   const auto length = static_cast<int64_t>(rows.length());
-  // Not filled with zeroes first: that would be a second pass over the memory.
-  const auto owner = std::make_shared_for_overwrite<char[]>(static_cast<size_t>(length));
+  AERIE_ASSIGN_OR_RETURN(const Buffer owner, NewCopy(length));
   int64_t read = ReadAt(fd_, owner.get(), length, offset + kSlotHeaderBytes);
   std::atomic_thread_fence(std::memory_order_acquire);
   uint64_t stamp = 0;

@@ -1,6 +1,7 @@
 // One shared memory segment of a worker, opened by its name: read with pread, never mapped.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace aerie {
 
-// Immutable; any thread.
+// Any thread.
 class SharedSegment {
  public:
   // INVALID_ARGUMENT, reason SHARED_MEMORY_INVALID: a name, a key or a segment that is not as
@@ -27,15 +28,23 @@ class SharedSegment {
   int64_t size() const { return size_; }
   // Whether somebody holds the worker's lock.
   bool IsHeld() const;
-  // The slot's rows, when its stamp is still `rows.stamp()` once they have been copied.
+  // The slot's rows, when its stamp is still `rows.stamp()` once they have been copied. Copies that
+  // live at one time have at most kMostCopies times the segment's bytes: a call of some bytes names
+  // millions, and calls that wait may all name the same ones. RESOURCE_EXHAUSTED past it.
   absl::StatusOr<SharedBytes> Read(const v1::SharedRows& rows, int64_t max_bytes) const;
 
  private:
+  static constexpr int64_t kMostCopies = 2;
+  using Buffer = std::shared_ptr<char[]>;
+
   SharedSegment(int fd, int64_t size) : fd_(fd), size_(size) {}
   absl::Status CheckSlot(const v1::SharedRows& rows, int64_t max_bytes) const;
+  absl::StatusOr<Buffer> NewCopy(int64_t bytes) const;
 
   const int fd_;
   const int64_t size_;
+  // Bytes of copies that live; they may outlive the segment.
+  const std::shared_ptr<std::atomic<int64_t>> copied_ = std::make_shared<std::atomic<int64_t>>(0);
 };
 
 }  // namespace aerie

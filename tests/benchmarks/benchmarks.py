@@ -39,6 +39,9 @@ KEYS = (
     "extend512_of_peak",
     "rpc_minus_compute_over_echo",
     "p99_over_p50_half_load",
+    "wire_fp8_over_bf16",
+    "wire_fused_over_bf16",
+    "wire_shm_over_bf16",
     "demo_speedup",
     "int8_accept_loss",
     "cpu_features",
@@ -203,6 +206,34 @@ def measure_rpc(out: dict) -> None:
     out["detail"]["rpc"] = figures
 
 
+def measure_wire(out: dict) -> None:
+    """Each way in which rows may travel, beside a drafter that computes nothing."""
+    figures = {}
+    for hidden in (576, 4096):
+        with tempfile.TemporaryDirectory() as name:
+            addresses = pathlib.Path(name) / "addresses"
+            server = subprocess.Popen(
+                [BIN / "aerie-wire-benchmark", "--serve", addresses, "--hidden", str(hidden)],
+                stdin=subprocess.PIPE,
+            )
+            try:
+                await_file(addresses, server)
+                figures[hidden] = call(
+                    BIN / "aerie-wire-benchmark", "--server", addresses.read_text().strip(),
+                    "--hidden", hidden,
+                )
+            finally:
+                server.stdin.close()
+                server.wait()
+    # What is told as one number: long calls of wide rows over the Unix socket.
+    for key, way in (("fp8", "fp8"), ("fused", "bf16_fused"), ("shm", "bf16_shm")):
+        out[f"wire_{key}_over_bf16"] = next(
+            entry["p10_over_bf16"] for entry in figures[4096]["calls"]
+            if (entry["way"], entry["rows"], entry["socket"]) == (way, 512, "unix")
+        )
+    out["detail"]["wire"] = figures
+
+
 def await_file(path: pathlib.Path, process: subprocess.Popen) -> None:
     end = time.monotonic() + 120
     while not (path.exists() and path.read_text().endswith("\n")):
@@ -253,6 +284,7 @@ def main() -> None:
         "big": lambda out: measure_big(arguments.turns, out),
         "llamacpp": lambda out: measure_llamacpp(arguments.turns, out),
         "rpc": measure_rpc,
+        "wire": measure_wire,
         "accept": measure_accept,
         "demo": measure_demo,
     }

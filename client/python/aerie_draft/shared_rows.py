@@ -148,6 +148,8 @@ class SharedRows:
 
         It is not closed: other threads may have rows in it. It goes with the last who holds it.
         """
+        if refusal.reason == "SHARED_MEMORY_QUOTA":
+            return  # Too many calls wait; the segment is as good as it was.
         with self._registering:
             if self._current is None or self._current[1] != segment_id:
                 return  # Another thread has seen to it.

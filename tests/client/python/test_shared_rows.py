@@ -149,6 +149,22 @@ def test_rows_that_are_refused_otherwise_go_in_messages_until_a_session_opens(sh
     assert [shared.segment_id for shared in sharing.shared] == ["segment-2"]
 
 
+def test_a_server_that_holds_enough_copies_gets_rows_in_the_message_once(sharing, worker):
+    session = make_session(worker)
+    full = [True]
+
+    def refuse(request):
+        if request.hidden_states.HasField("shared") and full[0]:
+            raise Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "SHARED_MEMORY_QUOTA")
+        sharing.fetch(request)
+
+    sharing.before_draft = refuse
+    assert session.draft(0, [1], some_rows(1), 1).length == 1
+    full[0] = False
+    assert session.draft(1, [1], some_rows(1), 1).length == 2
+    assert [shared.segment_id for shared in sharing.shared] == ["segment-1"]
+
+
 def test_other_refusals_stay_refusals(sharing, worker):
     session = make_session(worker)
 

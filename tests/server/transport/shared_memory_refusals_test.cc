@@ -13,9 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/error_detail.h"
 #include "common/shared_rows_layout.h"
+#include "server/transport/shared_memory_book.h"
 #include "tests/server/transport/in_process_server.h"
 #include "tests/server/transport/shared_memory_calls.h"
 #include "tests/server/transport/test_segment.h"
+#include "tests/testing/status_matchers.h"
 
 namespace aerie {
 namespace {
@@ -167,6 +169,39 @@ TEST(SharedMemoryRefusalsTest, RowsThereAndInTheMessageAreRefused) {
   v1::DraftResponse response;
   ExpectRefused(Draft(server.stub(), call, &response), absl::StatusCode::kInvalidArgument,
                 kReasonRequestInvalid, "expected one of them");
+}
+
+TEST(SharedMemoryRefusalsTest, CopiesThatWaitHoldAtMostTwiceTheSegmentsBytes) {
+  SharedMemoryBook book({.enabled = true}, 1 << 20);
+  TestSegment segment({.size = 4096});
+  const auto registered = book.Register("", "", segment.Registration());
+  ASSERT_THAT(registered, IsOk());
+  v1::SharedRows rows = segment.Put(64, std::string(1000, 'r'), 1);
+  rows.set_segment_id(registered->segment_id());
+  std::vector<SharedBytes> waiting;
+  for (int i = 0; i < 8; ++i) {
+    const auto bytes = book.Read("", rows);
+    ASSERT_THAT(bytes, IsOk());
+    waiting.push_back(*bytes);
+  }
+  const absl::Status refused = book.Read("", rows).status();
+  ExpectRefused(refused, absl::StatusCode::kResourceExhausted, kReasonSharedMemoryQuota,
+                "would hold 9000 bytes of a segment of 4096");
+  EXPECT_TRUE(DetailOf(refused).retry_after.has_value());
+  waiting.pop_back();
+  EXPECT_THAT(book.Read("", rows), IsOk());
+  EXPECT_THAT(book.Unregister("", rows.segment_id()), IsOk());
+  EXPECT_EQ(waiting.front().bytes, std::string(1000, 'r'));  // outlives its segment
+}
+
+TEST(SharedMemoryRefusalsTest, ANameThatNoClientMayHaveRegistersNothing) {
+  InProcessServer server(Allowed());
+  TestSegment segment;
+  v1::RegisterSharedMemoryRequest request = segment.Registration();
+  request.set_client(std::string(65, 'c'));
+  const absl::Status status = Register(server.stub(), request).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(server.shared_memory().segments(), 0);
 }
 
 }  // namespace
