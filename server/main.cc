@@ -14,6 +14,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "aerie_version.h"
@@ -218,6 +219,9 @@ absl::Status StartLog(const ProcessOptions& options) {
 }
 
 int Main(int argc, char** argv) {
+  // Abseil as packaged keeps a graph of who holds which lock, under a lock of its own, and gRPC
+  // takes some dozens of locks for a call.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const absl::StatusOr<Invocation> invocation =
       ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc), ProcessEnvironment());
   absl::Status usage = invocation.status();

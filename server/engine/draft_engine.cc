@@ -38,16 +38,19 @@ class DraftEngine::Impl {
 
   // OK: `work` will be done. Otherwise the call is refused and `work` is left alone.
   absl::Status Post(Kind kind, Work& work) {
-    MutexLock lock(&mutex_);
-    // Closing frees what others wait for: it is taken as long as there is a thread to do it.
-    if (kind == Kind::kClose ? stopped_ : draining_) return DrainingError();
-    if (kind == Kind::kDraft) {
-      if (queued_ >= options_.max_queued) return QueueFullError(options_.max_queued);
-      ++queued_;
-      ++posted_drafts_;
+    {
+      MutexLock lock(&mutex_);
+      // Closing frees what others wait for: it is taken as long as there is a thread to do it.
+      if (kind == Kind::kClose ? stopped_ : draining_) return DrainingError();
+      if (kind == Kind::kDraft) {
+        if (queued_ >= options_.max_queued) return QueueFullError(options_.max_queued);
+        ++queued_;
+        ++posted_drafts_;
+      }
+      ++outstanding_;
+      mailbox_.push_back({kind, std::move(work)});
     }
-    ++outstanding_;
-    mailbox_.push_back({kind, std::move(work)});
+    // Without the lock: a thread that is woken under it runs into it and goes back to sleep.
     changed_.NotifyAll();
     return absl::OkStatus();
   }

@@ -68,7 +68,9 @@ absl::StatusOr<LoadedNet> LoadNet(const Checkpoint& checkpoint, const ComputeCho
                            CudaNet::Load(checkpoint, choice.element, std::move(device)));
     loaded.threads = {1, "flag --device: the device computes"};
   } else if (choice.packed) {
-    AERIE_ASSIGN_OR_RETURN(auto net, PackedNet::Load(checkpoint, choice.element));
+    // Packing gains by every CPU, however small the drafter.
+    const int32_t load_threads = asked_threads > 0 ? asked_threads : FindCpuBudget().threads;
+    AERIE_ASSIGN_OR_RETURN(auto net, PackedNet::Load(checkpoint, choice.element, load_threads));
     loaded.threads = ChooseThreads(asked_threads, net->step_bytes());
     net->StartThreads(loaded.threads.threads);
     loaded.net = std::move(net);

@@ -30,8 +30,9 @@ WeightElement FcElement(WeightElement element) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PackedNet>> PackedNet::Load(const Checkpoint& checkpoint,
-                                                           WeightElement element) {
-  WeightLoader loader(checkpoint, at::kFloat);
+                                                           WeightElement element,
+                                                           int32_t load_threads) {
+  WeightLoader loader(checkpoint, at::kFloat, load_threads);
   std::unique_ptr<PackedNet> net(new PackedNet(loader, checkpoint, element));
   AERIE_RETURN_IF_ERROR(loader.status());
   return net;

@@ -25,9 +25,10 @@ class PackedNet final : public HeadNet {
   static bool Does(const HeadSpec& spec) {
     return spec.attention.value == AttentionKind::kGroupedQuery;
   }
-  // FAILED_PRECONDITION when a weight is NaN or infinite.
+  // FAILED_PRECONDITION when a weight is NaN or infinite. `load_threads`: that pack weights.
   static absl::StatusOr<std::unique_ptr<PackedNet>> Load(const Checkpoint& checkpoint,
-                                                         WeightElement element);
+                                                         WeightElement element,
+                                                         int32_t load_threads = 1);
 
   const KvShape& kv_shape() const override { return kv_shape_; }
   int64_t weight_bytes() const override { return weight_bytes_; }

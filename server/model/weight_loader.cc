@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -15,6 +16,11 @@ namespace aerie {
 namespace {
 
 constexpr int64_t kBlockBytes = int64_t{4} << 20;
+// Rows that one thread packs at a time: those of a panel.
+constexpr int64_t kTaskRows = kPanelChannels;
+// Half way from the largest number of bfloat16 to the one that would follow it: from here on it
+// rounds to infinity.
+constexpr double kBFloat16Overflow = 0x1.ffp127;
 
 int64_t RowBytes(const TensorSpan& span) {
   return std::max<int64_t>(1, static_cast<int64_t>(span.bytes.size()) / span.shape.at(0));
@@ -100,7 +106,7 @@ std::vector<float> WeightLoader::Vector(std::initializer_list<TensorKey> keys) {
 MappedRows WeightLoader::Embedding() {
   const TensorSpan& span = checkpoint_.embedding;
   ForEachBlock(span, [&](int64_t, const TensorSpan& block) {
-    CheckFinite(span, CopyTensor(block, at::kFloat));
+    CheckFinite(span, FloatsOf(block), at::kFloat);
   });
   bytes_ += static_cast<int64_t>(span.bytes.size());
   // It lies in one of them; which one is not said.
@@ -119,11 +125,11 @@ void WeightLoader::Convert(const TensorKey& key, at::Tensor out) {
     at::Tensor part = out.narrow(0, first, rows);
     if (scales.defined()) {
       const at::Tensor scale = scales.size(0) == 1 ? scales : scales.narrow(0, first, rows);
-      part.copy_(CopyTensor(block, at::kFloat).mul_(scale.unsqueeze(1)));
+      part.copy_(FloatsOf(block).mul_(scale.unsqueeze(1)));
     } else {
       CopyInto(block, part);
     }
-    CheckFinite(span, part);
+    CheckFinite(span, part, part.scalar_type());
   });
 }
 
@@ -135,22 +141,43 @@ void WeightLoader::Pack(const TensorKey& key, int64_t first_row, ChannelOrder or
     scales = Scales(found->second);
   ForEachBlock(span, [&](int64_t first, const TensorSpan& block) {
     const int64_t rows = block.shape[0];
-    at::Tensor floats = CopyTensor(block, at::kFloat);
+    const at::Tensor floats = FloatsOf(block);
     if (scales.defined()) {
       floats.mul_((scales.size(0) == 1 ? scales : scales.narrow(0, first, rows)).unsqueeze(1));
     }
     // What is finite in float32 may be too large for bfloat16.
     const bool narrow = out.element() == WeightElement::kBFloat16;
-    CheckFinite(span, narrow ? floats.to(at::kBFloat16) : floats);
+    CheckFinite(span, floats, narrow ? at::kBFloat16 : at::kFloat);
     if (!status_.ok()) return;
-    out.SetRows(first_row + first, rows, floats.const_data_ptr<float>(), order);
+    const float* const from = floats.const_data_ptr<float>();
+    const int64_t width = span.shape[1];
+    pool_.Run((rows + kTaskRows - 1) / kTaskRows, [&](int64_t task, int) {
+      const int64_t begin = task * kTaskRows, count = std::min(kTaskRows, rows - begin);
+      out.SetRows(first_row + first + begin, count, from + begin * width, order);
+    });
   });
 }
 
-void WeightLoader::CheckFinite(const TensorSpan& span, const at::Tensor& block) {
+at::Tensor WeightLoader::FloatsOf(const TensorSpan& block) {
+  int64_t elements = 1;
+  for (const int64_t size : block.shape) elements *= size;
+  if (!floats_.defined() || floats_.numel() < elements) {
+    floats_ = at::Tensor();  // gone before the larger one comes
+    floats_ = at::empty({elements}, at::TensorOptions(at::kFloat));
+  }
+  at::Tensor floats = floats_.narrow(0, 0, elements).view(block.shape);
+  CopyInto(block, floats);
+  return floats;
+}
+
+void WeightLoader::CheckFinite(const TensorSpan& span, const at::Tensor& block,
+                               at::ScalarType type) {
   if (!status_.ok()) return;
+  const double limit =
+      type == at::kBFloat16 ? kBFloat16Overflow : std::numeric_limits<double>::infinity();
   const auto [least, greatest] = at::aminmax(block);  // NaN wins in both
-  if (std::isfinite(least.item<double>()) && std::isfinite(greatest.item<double>())) return;
+  // NaN is not below anything.
+  if (std::abs(least.item<double>()) < limit && std::abs(greatest.item<double>()) < limit) return;
   status_ = absl::FailedPreconditionError(
       absl::StrCat("the weights of ", span.name,
                    " hold NaN or infinite values; expected numbers; fetch the files again, or load "

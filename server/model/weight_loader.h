@@ -1,7 +1,9 @@
 // From the mapped tensors of a checkpoint to weights in the compute dtype.
 //
 // What is held while loading is the weights and one block of a few MiB: a tensor is converted block
-// by block, and the pages of the file are let go behind it. Throws what LibTorch throws.
+// by block into memory that the next block uses again, since having the system clear new memory
+// takes longer than filling it. The pages of the file are let go behind it. Throws what LibTorch
+// throws.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,6 +15,7 @@
 #include "absl/status/status.h"
 #include "server/checkpoint/checkpoint.h"
 #include "server/kernels/packed_matrix.h"
+#include "server/kernels/thread_pool.h"
 #include "server/model/tensor_view.h"
 
 namespace aerie {
@@ -20,9 +23,9 @@ namespace aerie {
 // Faults are kept until status() is asked; a tensor with one is worth nothing.
 class WeightLoader {
  public:
-  // Neither is copied.
-  WeightLoader(const Checkpoint& checkpoint, at::ScalarType dtype)
-      : checkpoint_(checkpoint), dtype_(dtype) {}
+  // The checkpoint is not copied. `threads`: that pack a block.
+  WeightLoader(const Checkpoint& checkpoint, at::ScalarType dtype, int threads = 1)
+      : checkpoint_(checkpoint), dtype_(dtype), pool_(threads) {}
 
   at::ScalarType dtype() const { return dtype_; }
   const HeadSpec& spec() const { return checkpoint_.spec; }
@@ -51,10 +54,15 @@ class WeightLoader {
  private:
   void Convert(const TensorKey& key, at::Tensor out);
   void Pack(const TensorKey& key, int64_t first_row, ChannelOrder order, PackedMatrix& out);
-  void CheckFinite(const TensorSpan& span, const at::Tensor& block);
+  // `block` as float32, in memory that is used again.
+  at::Tensor FloatsOf(const TensorSpan& block);
+  // Whether every number is finite, and stays so when it is rounded to `type`.
+  void CheckFinite(const TensorSpan& span, const at::Tensor& block, at::ScalarType type);
 
   const Checkpoint& checkpoint_;
   at::ScalarType dtype_;
+  ThreadPool pool_;
+  at::Tensor floats_;
   int64_t bytes_ = 0;
   absl::Status status_;
 };

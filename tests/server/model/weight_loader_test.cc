@@ -85,6 +85,51 @@ TEST_F(WeightLoaderTest, ANumberThatIsNoneIsFoundInTheLastBlock) {
               testing::HasSubstr("midlayer.mlp.down_proj.weight hold NaN"));
 }
 
+TEST_F(WeightLoaderTest, WhatRoundsToInfinityIsRefusedInBFloat16AndNotInFloat32) {
+  const auto load = [&](float value, WeightElement element) {
+    const SafetensorsFile& file =
+        Write({{"w", "F32", {1, 2}, BytesOf(std::vector<float>{-value, 1.0f})}});
+    checkpoint_.tensors[HeadTensor::kDown] = *file.Find("w");
+    WeightLoader loader(checkpoint_, at::kFloat);
+    loader.Packed({HeadTensor::kDown}, element);
+    return loader.status();
+  };
+  EXPECT_THAT(load(0x1.fefffcp127f, WeightElement::kBFloat16), IsOk());
+  EXPECT_THAT(load(0x1.ffp127f, WeightElement::kBFloat16),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(load(0x1.ffp127f, WeightElement::kFloat32), IsOk());
+  EXPECT_THAT(load(std::numeric_limits<float>::infinity(), WeightElement::kFloat32),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+// Rows that fill neither the last panel nor the last block.
+TEST_F(WeightLoaderTest, ThreadsPackTheSameBytesAsOne) {
+  constexpr int64_t kRows = 1201;
+  std::vector<float> first(kRows * kColumns), second(kRows * kColumns);
+  for (size_t i = 0; i < first.size(); ++i) {
+    first[i] = static_cast<float>(i % 1021) - 500.0f;
+    second[i] = static_cast<float>(i % 509) * 0.25f;
+  }
+  const SafetensorsFile& file = Write({{"g", "F32", {kRows, kColumns}, BytesOf(first)},
+                                       {"u", "F32", {kRows, kColumns}, BytesOf(second)}});
+  checkpoint_.tensors[HeadTensor::kGate] = *file.Find("g");
+  checkpoint_.tensors[HeadTensor::kUp] = *file.Find("u");
+  for (const auto element :
+       {WeightElement::kFloat32, WeightElement::kBFloat16, WeightElement::kInt8}) {
+    const auto bytes_of = [](const PackedMatrix& matrix) {
+      return std::string_view(reinterpret_cast<const char*>(matrix.data()),
+                              matrix.panels() * matrix.panel_bytes());
+    };
+    WeightLoader one(checkpoint_, at::kFloat), three(checkpoint_, at::kFloat, 3);
+    const PackedMatrix alone = one.Packed({HeadTensor::kGate, HeadTensor::kUp}, element);
+    const PackedMatrix shared = three.Packed({HeadTensor::kGate, HeadTensor::kUp}, element);
+    EXPECT_TRUE(bytes_of(alone) == bytes_of(shared));
+    EXPECT_NE(bytes_of(shared).find_first_not_of('\0'), std::string_view::npos);
+    EXPECT_TRUE(bytes_of(one.PackedPairs(HeadTensor::kGate, HeadTensor::kUp, element)) ==
+                bytes_of(three.PackedPairs(HeadTensor::kGate, HeadTensor::kUp, element)));
+  }
+}
+
 // Of this process, in bytes: the most that was resident since ForgetPeak(), as the kernel tells it.
 int64_t PeakBytes() {
   std::ifstream file("/proc/self/status");
