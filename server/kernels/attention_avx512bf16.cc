@@ -12,8 +12,10 @@ namespace aerie {
 namespace {
 
 constexpr int64_t kTileQueries = 4, kTileRows = 4, kPiece = 32;
-// Chunks lie apart, so the processor does not read ahead from one to the next by itself.
-constexpr int64_t kAheadBytes = 8192;
+// Chunks lie apart, so the processor does not read ahead from one to the next by itself. Asked for
+// so far ahead, and into the second cache, whose list of what is on its way is the longer one:
+// eight sequences of 8,192 rows took 3.5 ms instead of 5.5 with 8 KiB into the first.
+constexpr int64_t kAheadBytes = 32768;
 
 AERIE_INLINE __m512 AddProducts(__m512 sum, __m512i a, __m512i b) {
   return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
@@ -189,7 +191,7 @@ AERIE_INLINE void AskFor(const Bf16Block& block, int64_t number, const uint16_t*
   if (number >= block.chunk_count) return;
   const Bf16Chunk& chunk = block.chunks[number];
   const auto* const from = reinterpret_cast<const char*>(chunk.*rows);
-  for (int64_t i = 0; i < chunk.rows * width * 2; i += 64) __builtin_prefetch(from + i);
+  for (int64_t i = 0; i < chunk.rows * width * 2; i += 64) __builtin_prefetch(from + i, 0, 2);
 }
 
 // Chunks in `kAheadBytes`, if all are as long as the first.

@@ -124,13 +124,16 @@ TEST(PackedNetTest, RankingInPiecesGivesWhatRankingWholeRowsGives) {
   }
 }
 
-// The demo's weights are bfloat16 in the file, so only kept keys and values are rounded. int8
+// The demo's weights are bfloat16 in the file, so only kept keys and values are rounded, and, where
+// the processor multiplies bfloat16, what meets them and the inputs of every product. int8
 // rounds every weight to one of 255 steps of its channel's largest, which is up to 1.3 % of a
 // matrix here, in five matrices one behind the other.
 TEST(PackedNetTest, TypesThatRoundStayNearFloat32) {
   const auto exact = OnKernels(DemoCheckpoint(), WeightElement::kFloat32);
+  const bool rounds_inputs = BestCpuLevel() == CpuLevel::kAvx512Bf16;
   for (const auto& [element, limit] :
-       {std::pair{WeightElement::kBFloat16, 1e-2}, {WeightElement::kInt8, 8e-2}}) {
+       {std::pair{WeightElement::kBFloat16, rounds_inputs ? 2e-2 : 1e-2},
+        {WeightElement::kInt8, 8e-2}}) {
     const auto rounded = OnKernels(DemoCheckpoint(), element);
     double worst = 0.0;
     for (size_t i = 0; i < Recording().size(); ++i) {
