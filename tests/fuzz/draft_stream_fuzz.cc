@@ -97,13 +97,16 @@ InProcessOptions Options() {
 
 // One for many inputs; a new one now and then, for its observers keep all that they see.
 InProcessServer& Server(bool next_input = false) {
-  static std::unique_ptr<InProcessServer>* const server = new std::unique_ptr<InProcessServer>();
+  // Made first, so that it is there for what the server reports at the end of the process.
+  static const testing::UnitTest* const reports = testing::UnitTest::GetInstance();
+  static std::unique_ptr<InProcessServer> server;
   static int inputs = 0;
-  if (*server == nullptr || (next_input && ++inputs % 256 == 0)) {
-    server->reset();
-    *server = std::make_unique<InProcessServer>(Options());
+  AERIE_CHECK(reports != nullptr);
+  if (server == nullptr || (next_input && ++inputs % 256 == 0)) {
+    server.reset();
+    server = std::make_unique<InProcessServer>(Options());
   }
-  return **server;
+  return *server;
 }
 
 void CheckError(const v1::ErrorDetail& error) {
