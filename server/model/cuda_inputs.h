@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "server/kernels/cuda/device.h"
-#include "server/model/device_memory.h"
+#include "server/kernels/cuda/device_memory.h"
 #include "server/model/head_net.h"
 #include "server/model/rotation.h"
 #include "server/model/tensor_view.h"

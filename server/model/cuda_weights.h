@@ -9,7 +9,7 @@
 
 #include "server/checkpoint/checkpoint.h"
 #include "server/kernels/cuda/device.h"
-#include "server/model/device_memory.h"
+#include "server/kernels/cuda/device_memory.h"
 #include "server/model/weight_loader.h"
 
 namespace aerie {

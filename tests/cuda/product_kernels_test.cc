@@ -1,85 +1,14 @@
 // Products and norms of server/kernels/cuda against plain sums in float64.
 #include <cmath>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/cuda/backends.h"
+#include "tests/cuda/product_fixture.h"
 
 namespace aerie {
 namespace {
-
-// A few thousand float32 additions, spread over 32 lanes.
-constexpr double kTolerance = 2e-5;
-
-void ExpectNear(const std::vector<float>& actual, const std::vector<double>& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_TRUE(std::abs(actual[i] - expected[i]) <= kTolerance * (1.0 + std::abs(expected[i])))
-        << actual[i] << " for " << expected[i] << " at " << i;
-  }
-}
-
-// Weights as the device holds them, and as numbers.
-struct Weights {
-  Weights(uint32_t seed, DeviceElement of, int64_t rows, int64_t columns)
-      : channels(rows), inputs(columns), element(of) {
-    const std::vector<float> values = Numbers(seed, channels * inputs);
-    stride = (inputs + kStrideElements - 1) / kStrideElements * kStrideElements;
-    const int64_t bytes = element == DeviceElement::kFloat32    ? 4
-                          : element == DeviceElement::kBFloat16 ? 2
-                                                                : 1;
-    packed.resize(channels * stride * bytes);
-    for (int64_t c = 0; c < channels; ++c) {
-      scales.push_back((0.25f + 0.125f * static_cast<float>(c % 5)) / 127.0f);
-      for (int64_t i = 0; i < inputs; ++i) {
-        const float value = values[c * inputs + i];
-        char* const at = packed.data() + (c * stride + i) * bytes;
-        if (element == DeviceElement::kFloat32) {
-          std::memcpy(at, &value, 4);
-          numbers.push_back(value);
-        } else if (element == DeviceElement::kBFloat16) {
-          const uint16_t half = Bf16Of(value);
-          std::memcpy(at, &half, 2);
-          numbers.push_back(OfBf16(half));
-        } else {
-          const auto integer = static_cast<int8_t>(std::lround(value * 127.0f));
-          std::memcpy(at, &integer, 1);
-          numbers.push_back(static_cast<double>(integer) * scales.back());
-        }
-      }
-    }
-  }
-
-  double Sum(int64_t channel, const float* row) const {
-    double sum = 0.0;
-    for (int64_t i = 0; i < inputs; ++i) sum += numbers[channel * inputs + i] * row[i];
-    return sum;
-  }
-
-  int64_t channels, inputs, stride = 0;
-  DeviceElement element;
-  std::vector<char> packed;
-  std::vector<float> scales;
-  std::vector<double> numbers;
-};
-
-class ProductKernelTest : public BackendTest {
- protected:
-  DeviceMatrix Upload(const Weights& weights) {
-    return {.weights = In(weights.packed),
-            .scales = weights.element == DeviceElement::kInt8 ? In(weights.scales) : nullptr,
-            .channels = weights.channels,
-            .inputs = weights.inputs,
-            .stride = weights.stride,
-            .element = weights.element};
-  }
-};
-
-const DeviceElement kElements[] = {DeviceElement::kFloat32, DeviceElement::kBFloat16,
-                                   DeviceElement::kInt8};
 
 TEST_P(ProductKernelTest, ARowTimesAMatrixIsWhatPlainLoopsSay) {
   for (const DeviceElement element : kElements) {
@@ -109,6 +38,35 @@ TEST_P(ProductKernelTest, ARowTimesAMatrixIsWhatPlainLoopsSay) {
 }
 
 // Each number stands out: its channel's bias, its row's residual, and rows by number.
+// Each but the two of NaN, those below the smallest normal number included.
+TEST_P(ProductKernelTest, EveryCodeOfFp8StandsForItsNumber) {
+  std::vector<uint8_t> packed;
+  std::vector<float> expected, scales;
+  for (int code = 0; code < 256; ++code) {
+    if ((code & 0x7f) == 0x7f) continue;
+    packed.resize(packed.size() + kStrideElements);
+    packed[packed.size() - kStrideElements + static_cast<size_t>(code % 4)] =
+        static_cast<uint8_t>(code);
+    expected.push_back(Fp8ToFloat(static_cast<uint8_t>(code)) * 0.5f);
+    scales.push_back(0.5f);
+  }
+  const auto channels = static_cast<int64_t>(expected.size());
+  float* const out = Room<float>(expected.size());
+  device().Run(ProductOp{.matrix = {.weights = In(packed),
+                                    .scales = In(scales),
+                                    .channels = channels,
+                                    .inputs = 4,
+                                    .stride = kStrideElements,
+                                    .element = DeviceElement::kFp8},
+                         .channels = channels,
+                         .rows = 1,
+                         .in = In(std::vector<float>(4, 1.0f)),
+                         .in_stride = 4,
+                         .out = out,
+                         .out_stride = channels});
+  EXPECT_EQ(Out(out, expected.size()), expected);
+}
+
 TEST_P(ProductKernelTest, RowsAreTakenByNumberAndResidualAndBiasAreAdded) {
   const Weights weights(3, DeviceElement::kBFloat16, 24, 40);
   const std::vector<float> in = Numbers(5, 6 * 44), bias = Numbers(6, 10),

@@ -2,12 +2,14 @@
 // of that runtime in tests/cuda/emulation.
 #include <cuda_runtime.h>
 
-#include <cstdlib>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "server/kernels/cuda/cuda_check.cuh"
 #include "server/kernels/cuda/device.h"
 #include "server/kernels/cuda/enqueue.cuh"
+#include "server/kernels/cuda/large_product.cuh"
 
 namespace aerie {
 namespace AERIE_CUDA_NAMESPACE {
@@ -15,23 +17,6 @@ namespace {
 
 // The least that the kernels were built for.
 constexpr int32_t kLeastMajor = 8;
-
-void Check(cudaError_t error, const char* doing) {
-  if (error == cudaSuccess) return;
-  const std::string seen = std::string("CUDA failed while ") + doing + ": " +
-                           cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
-  cudaGetLastError();  // or the next call would report it once more
-  if (error == cudaErrorMemoryAllocation) {
-    throw DeviceError(DeviceError::Kind::kMemory,
-                      seen +
-                          "; expected room on the device for weights, rows and draft KV; give "
-                          "less to --kv-memory, or free memory of the device");
-  }
-  throw DeviceError(DeviceError::Kind::kFailed,
-                    seen +
-                        "; expected a working device; look at nvidia-smi and the system's log, "
-                        "and start the server again");
-}
 
 int32_t CountDevices() {
   int count = 0;
@@ -70,12 +55,17 @@ class CudaDevice final : public Device {
     }
     Check(cudaSetDevice(number), "choosing the device");
     Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+    std::unique_ptr<Gemm> gemm = OpenGemm(stream_, traits_.no_gemm);
+    if (gemm == nullptr) return;
+    traits_.gemm = gemm->name();
+    large_products_ = std::make_unique<LargeProducts>(*this, stream_, std::move(gemm));
   }
 
   // Whoever tears down can do nothing about errors.
   ~CudaDevice() override {
     cudaStreamSynchronize(stream_);
     for (const cudaGraphExec_t recording : recordings_) cudaGraphExecDestroy(recording);
+    large_products_.reset();
     cudaStreamDestroy(stream_);
   }
 
@@ -114,7 +104,15 @@ class CudaDevice final : public Device {
   }
   void Synchronize() override { Check(cudaStreamSynchronize(stream_), "computing"); }
 
-  void Run(const ProductOp& op) override { RunOp(op, "starting a product"); }
+  void PrepareProducts(const DeviceMatrix& matrix) override {
+    if (large_products_ != nullptr) large_products_->Reserve(matrix);
+  }
+
+  void Run(const ProductOp& op) override {
+    if (large_products_ == nullptr || op.rows <= kFewRows) return RunOp(op, "starting a product");
+    Use();
+    large_products_->Run(op);
+  }
   void Run(const NormOp& op) override { RunOp(op, "starting a norm"); }
   void Run(const PrepareOp& op) override { RunOp(op, "starting the first norms"); }
   void Run(const TurnOp& op) override { RunOp(op, "starting a rotation"); }
@@ -176,6 +174,7 @@ class CudaDevice final : public Device {
   DeviceTraits traits_;
   cudaStream_t stream_ = nullptr;
   std::vector<cudaGraphExec_t> recordings_;
+  std::unique_ptr<LargeProducts> large_products_;  // null without a library for them
 };
 
 }  // namespace

@@ -37,6 +37,8 @@ struct DeviceTraits {
   std::string name;  // "NVIDIA H200"
   int32_t major = 0, minor = 0;
   int64_t memory_bytes = 0;
+  std::string gemm;     // what does products of many rows, "cuBLAS 13.1.0"; "" without
+  std::string no_gemm;  // why there is none; the kernels of few rows do them then
 };
 
 // Device memory that grows and is kept, or pinned memory of the host. Addresses are multiples of
@@ -58,6 +60,9 @@ class Device {
   virtual void CopyOut(void* pinned, const void* device, int64_t bytes) = 0;
   virtual void CopyWithin(void* to, const void* from, int64_t bytes) = 0;
   virtual void Synchronize() = 0;
+
+  // Takes the memory that products of many rows with such a matrix want; they take none later.
+  virtual void PrepareProducts(const DeviceMatrix& matrix) = 0;
 
   virtual void Run(const ProductOp& op) = 0;
   virtual void Run(const NormOp& op) = 0;

@@ -2,8 +2,9 @@
 //
 // All pointers lead to memory of the device. An operation has done nothing yet when it returns: it
 // runs behind what the device was given before. Numbers between operations are float32 whatever
-// weights and pages hold, and what comes out of one row never depends on the other rows of the
-// call, so a row has the same bits in any batch.
+// weights and pages hold, and what comes out of one row does not depend on the other rows of the
+// call, so a row has the same bits in any batch. One exception: products of more than kFewRows rows
+// may be a library's, whose last digits depend on their number.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +12,26 @@
 
 namespace aerie {
 
-enum class DeviceElement : int32_t { kFloat32, kBFloat16, kInt8 };
+enum class DeviceElement : int32_t {
+  kFloat32,
+  kBFloat16,
+  kInt8,
+  kFp8,  // float8_e4m3fn: sign, 4 bits of exponent, 3 of fraction; no NaN
+};
+constexpr int64_t ElementBytes(DeviceElement element) {
+  return element == DeviceElement::kFloat32 ? 4 : element == DeviceElement::kBFloat16 ? 2 : 1;
+}
 
 // [channels, stride] by output channel; what stands behind `inputs` is zero.
 struct DeviceMatrix {
   const void* weights = nullptr;
-  const float* scales = nullptr;  // [channels]; of kInt8 alone
+  const float* scales = nullptr;  // [channels]; of kInt8 and kFp8 alone
   int64_t channels = 0, inputs = 0;
   int64_t stride = 0;  // in elements; a multiple of kStrideElements
   DeviceElement element = DeviceElement::kFloat32;
 };
 constexpr int64_t kStrideElements = 16;
+constexpr int32_t kFewRows = 64;
 
 enum class DeviceFinish : int32_t {
   kStore,
@@ -80,7 +90,7 @@ struct DevicePages {
   int64_t keys_at = 0,
           values_at = 0;  // of the layer's first key head, in bytes from a page's start
   int32_t page_rows = 0, kv_heads = 0, head_dim = 0;
-  DeviceElement element = DeviceElement::kFloat32;  // not kInt8
+  DeviceElement element = DeviceElement::kFloat32;  // kFloat32 or kBFloat16
 };
 constexpr int32_t kMaxHeadDim = 512;
 

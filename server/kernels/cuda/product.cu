@@ -7,6 +7,8 @@
 // the group, one row's products are summed up in one order.
 #include "server/kernels/cuda/enqueue.cuh"
 #include "server/kernels/cuda/lanes.cuh"
+#include "server/kernels/cuda/product_finish.cuh"
+#include "server/kernels/cuda/sixteen.cuh"
 
 namespace aerie {
 namespace AERIE_CUDA_NAMESPACE {
@@ -17,69 +19,11 @@ constexpr int kChannels = 4;  // of a warp
 constexpr int kBlockChannels = kThreads / kWarp * kChannels;
 constexpr int kMaxRows = 8;
 
-// How many elements 16 bytes hold, and the four from 4 x part on as floats.
-template <DeviceElement kElement>
-struct Sixteen;
-
-template <>
-struct Sixteen<DeviceElement::kFloat32> {
-  static constexpr int kCount = 4, kBytes = 4;
-  __device__ static float4 Part(const uint4& bits, int) {
-    return make_float4(__uint_as_float(bits.x), __uint_as_float(bits.y), __uint_as_float(bits.z),
-                       __uint_as_float(bits.w));
-  }
-};
-
-template <>
-struct Sixteen<DeviceElement::kBFloat16> {
-  static constexpr int kCount = 8, kBytes = 2;
-  __device__ static float4 Part(const uint4& bits, int part) {
-    const uint32_t low = part == 0 ? bits.x : bits.z, high = part == 0 ? bits.y : bits.w;
-    return make_float4(__uint_as_float(low << 16), __uint_as_float(low & 0xffff0000u),
-                       __uint_as_float(high << 16), __uint_as_float(high & 0xffff0000u));
-  }
-};
-
-template <>
-struct Sixteen<DeviceElement::kInt8> {
-  static constexpr int kCount = 16, kBytes = 1;
-  // A byte with its sign turned round, under the exponent of 2^23, is 2^23 + 128 more than the
-  // integer; quicker than converting it.
-  __device__ static float AsFloat(uint32_t turned, unsigned byte) {
-    return __uint_as_float(__byte_perm(turned, 0x4b000000u, 0x7540u + byte)) - 8388736.0f;
-  }
-  __device__ static float4 Part(const uint4& bits, int part) {
-    const uint32_t word = (part == 0   ? bits.x
-                           : part == 1 ? bits.y
-                           : part == 2 ? bits.z
-                                       : bits.w) ^
-                          0x80808080u;
-    return make_float4(AsFloat(word, 0), AsFloat(word, 1), AsFloat(word, 2), AsFloat(word, 3));
-  }
-};
-
 // Four inputs from k on; zero behind the last.
 __device__ float4 Inputs(const float* row, int64_t k, int64_t inputs, bool aligned) {
   if (aligned && k + 4 <= inputs) return *reinterpret_cast<const float4*>(row + k);
   return make_float4(k < inputs ? row[k] : 0.0f, k + 1 < inputs ? row[k + 1] : 0.0f,
                      k + 2 < inputs ? row[k + 2] : 0.0f, k + 3 < inputs ? row[k + 3] : 0.0f);
-}
-
-__device__ int64_t RowNumber(const int32_t* rows, int64_t i) {
-  return rows == nullptr ? i : rows[i];
-}
-
-// One number of the result. `first` and `second` are the sums of a pair of channels.
-__device__ void Write(const ProductOp& op, int64_t row, int64_t channel, float first,
-                      float second) {
-  if (op.finish == DeviceFinish::kSwiGlu) {
-    op.out[row * op.out_stride + channel / 2] = first / (1.0f + expf(-first)) * second;
-    return;
-  }
-  if (op.bias != nullptr) first += op.bias[channel];
-  if (op.finish == DeviceFinish::kAdd)
-    first += op.residual[RowNumber(op.residual_rows, row) * op.residual_stride + channel];
-  op.out[row * op.out_stride + channel] = first;
 }
 
 template <DeviceElement kElement, int kRows>
@@ -138,9 +82,9 @@ __global__ void __launch_bounds__(kThreads) ProductKernel(ProductOp op) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       sums[c][r] = LaneSum(sums[c][r]);
-      if (kElement == DeviceElement::kInt8) {
+      if (Bits::kBytes == 1) {
         const int64_t own = channel + c < op.channels ? channel + c : op.channels - 1;
-        sums[c][r] *= op.matrix.scales[op.first_channel + own];
+        sums[c][r] *= op.matrix.scales[op.first_channel + own] * Bits::kUnit;
       }
     }
   }
@@ -181,9 +125,11 @@ cudaError_t Enqueue(const ProductOp& op, cudaStream_t stream) {
     case DeviceElement::kBFloat16:
       return LaunchElement<DeviceElement::kBFloat16>(op, stream);
     case DeviceElement::kInt8:
+      return LaunchElement<DeviceElement::kInt8>(op, stream);
+    case DeviceElement::kFp8:
       break;
   }
-  return LaunchElement<DeviceElement::kInt8>(op, stream);
+  return LaunchElement<DeviceElement::kFp8>(op, stream);
 }
 
 }  // namespace AERIE_CUDA_NAMESPACE

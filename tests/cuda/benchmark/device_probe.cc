@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/float16.h"
-#include "server/model/device_memory.h"
+#include "server/kernels/cuda/device_memory.h"
 
 namespace aerie {
 namespace {

@@ -149,6 +149,8 @@ namespace aerie_emulation {
 
 // Runs or records a grid; `thread` is the kernel with its arguments.
 cudaError_t LaunchGrid(const cudaLaunchConfig_t& config, std::function<void()> thread);
+// Likewise what a library does.
+cudaError_t LaunchWork(cudaStream_t stream, std::function<void()> work);
 
 }  // namespace aerie_emulation
 

@@ -110,6 +110,14 @@ void Wait(Waits what) {
 
 bool Fails() { return std::exchange(fail_once, false); }
 
+void Give(cudaStream_t stream, std::function<void()> launch) {
+  if (stream->recording != nullptr) {
+    stream->recording->launches.push_back(std::move(launch));
+  } else {
+    launch();
+  }
+}
+
 }  // namespace
 
 void SetThreadOrder(ThreadOrder new_order) { order = new_order; }
@@ -154,12 +162,13 @@ cudaError_t LaunchGrid(const cudaLaunchConfig_t& config, std::function<void()> t
   if (Fails()) return cudaErrorLaunchFailure;
   const dim3 grid = config.gridDim, block = config.blockDim;
   if (grid.y > 65535 || grid.z > 65535 || block.x > 1024) return cudaErrorInvalidValue;
-  auto launch = [grid, block, thread = std::move(thread)] { RunGrid(grid, block, thread); };
-  if (config.stream->recording != nullptr) {
-    config.stream->recording->launches.push_back(std::move(launch));
-  } else {
-    launch();
-  }
+  Give(config.stream, [grid, block, thread = std::move(thread)] { RunGrid(grid, block, thread); });
+  return cudaSuccess;
+}
+
+cudaError_t LaunchWork(cudaStream_t stream, std::function<void()> work) {
+  if (Fails()) return cudaErrorLaunchFailure;
+  Give(stream, std::move(work));
   return cudaSuccess;
 }
 

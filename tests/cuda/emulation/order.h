@@ -16,5 +16,9 @@ void FailOnce();
 int64_t LaunchCount();
 int64_t CopyCount();
 int64_t AllocationCount();
+// Whether devices that are opened from now on have a library for products of many rows, and how
+// many it has done.
+void SetGemm(bool there);
+int64_t GemmCount();
 
 }  // namespace aerie_emulation
