@@ -1,5 +1,5 @@
-// Sums across sixteen vectors of 16 floats at once, which takes fewer instructions than one after the
-// other. Private to attention_avx512bf16.cc, which is why all of it has internal linkage.
+// Sums across sixteen vectors of 16 floats at once, which takes fewer instructions than one after
+// the other. Private to attention_avx512bf16.cc, which is why all of it has internal linkage.
 #pragma once
 
 #include <immintrin.h>
