@@ -42,6 +42,7 @@ KEYS = (
     "wire_fp8_over_bf16",
     "wire_fused_over_bf16",
     "wire_shm_over_bf16",
+    "startup_over_read",
     "demo_speedup",
     "int8_accept_loss",
     "cpu_features",
@@ -234,13 +235,59 @@ def measure_wire(out: dict) -> None:
     out["detail"]["wire"] = figures
 
 
-def await_file(path: pathlib.Path, process: subprocess.Popen) -> None:
+def await_file(path: pathlib.Path, process: subprocess.Popen, interval: float = 0.05) -> None:
     end = time.monotonic() + 120
     while not (path.exists() and path.read_text().endswith("\n")):
         if process.poll() is not None or time.monotonic() > end:
             sys.exit(f"benchmarks: {process.args[0]} did not get ready; expected {path}; start it "
                      "by hand to see why")
-        time.sleep(0.05)
+        time.sleep(interval)
+
+
+def start_once(drafter, target) -> dict:
+    """From exec until it serves."""
+    with tempfile.TemporaryDirectory() as name:
+        ready = pathlib.Path(name) / "ports.json"
+        start = time.perf_counter()
+        server = subprocess.Popen(
+            [BIN / "aerie-server", "--drafter", drafter, "--target", target,
+             "--listen", "127.0.0.1:0", "--metrics-listen", "off", "--port-file", ready],
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            await_file(ready, server, 0.002)
+            seconds = time.perf_counter() - start
+            fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            cpu_seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        finally:
+            server.terminate()
+            server.wait()
+    return {"ready_s": seconds, "cpu_s": cpu_seconds}
+
+
+def read_once(*paths) -> float:
+    buffer = bytearray(4 << 20)
+    start = time.perf_counter()
+    for path in paths:
+        with open(path, "rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
+    return time.perf_counter() - start
+
+
+def measure_startup(turns: int, out: dict) -> None:
+    """Files are in the page cache: the first turn reads them."""
+    folder = big_head(ROOT / "build/benchmarks/head-400mb")
+    files = [folder / part / "model.safetensors" for part in ("head", "target")]
+    read_once(*files)
+    demo, big, reads = [], [], []
+    for _ in range(turns):
+        demo.append(start_once(DEMO, TARGET))
+        big.append(start_once(folder / "head", folder / "target"))
+        reads.append(read_once(*files))
+    out["startup_over_read"] = min(turn["ready_s"] for turn in big) / min(reads)
+    read_bytes = sum(file.stat().st_size for file in files)
+    out["detail"]["startup"] = {"demo": demo, "big": big, "read_s": reads, "read_bytes": read_bytes}
 
 
 def measure_accept(out: dict) -> None:
@@ -285,6 +332,7 @@ def main() -> None:
         "llamacpp": lambda out: measure_llamacpp(arguments.turns, out),
         "rpc": measure_rpc,
         "wire": measure_wire,
+        "startup": lambda out: measure_startup(arguments.turns, out),
         "accept": measure_accept,
         "demo": measure_demo,
     }

@@ -83,7 +83,8 @@ absl::Status ServeWire(const WireServerOptions& options) {
   DrafterDirectory drafters;
   const EngineOptions engine_options;
   auto model = std::make_unique<NullModel>(spec);
-  const v1::Limits limits = DescribeLimits(engine_options, model->kv_store(), kMessageBytes);
+  const v1::Limits limits =
+      DescribeLimits(engine_options, model->kv_store(), {.max_message_bytes = kMessageBytes});
   SilentObserver observer;
   DraftEngine engine(engine_options, std::move(model), &observer);
   auto served = std::make_shared<ServedDrafter>();
