@@ -44,6 +44,7 @@ absl::StatusOr<LoadedModel> LoadModel(const DrafterOptions& source, const Option
   if (options.compute.dtype == "float32") model_options.dtype = ComputeDType::kFloat32;
   if (options.compute.dtype == "bfloat16") model_options.dtype = ComputeDType::kBFloat16;
   if (options.compute.dtype == "int8") model_options.dtype = ComputeDType::kInt8;
+  if (options.compute.dtype == "fp8") model_options.dtype = ComputeDType::kFp8;
   model_options.threads = options.compute.threads;
   model_options.kv_memory_bytes = options.kv.memory_bytes;
   model_options.kv_page_rows = options.kv.page_rows;

@@ -75,9 +75,9 @@ void AddComputeFlags(TableBuilder& table) {
       "a build with CUDA.",
       [](Options& o) -> std::string& { return o.compute.device; });
   table.Text("dtype", "DTYPE",
-             "auto, float32, bfloat16 or int8: of weights; draft KV is bfloat16 but with float32. "
-             "auto: bfloat16 where the CPU is quick with it. int8 is quicker still and rounds "
-             "weights.",
+             "auto, float32, bfloat16, int8 or fp8: of weights; draft KV is bfloat16 but with "
+             "float32. auto: bfloat16 where the CPU is quick with it. int8 is quicker still and "
+             "rounds weights, and so does fp8, on GPUs alone.",
              [](Options& o) -> std::string& { return o.compute.dtype; });
   table.Int("threads", "Threads of one pass, 0..1024; 0: what affinity and CPU quota allow.",
             [](Options& o) -> int32_t& { return o.compute.threads; });

@@ -56,11 +56,17 @@ absl::Status ComputeOptions::Validate() const {
         "--device is \"", device,
         "\"; expected cpu, cuda or cuda:N; name one of these, N being a number of nvidia-smi"));
   }
-  if (dtype != "auto" && dtype != "float32" && dtype != "bfloat16" && dtype != "int8") {
+  const bool fp8 = dtype == "fp8";
+  if (dtype != "auto" && dtype != "float32" && dtype != "bfloat16" && dtype != "int8" && !fp8) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--dtype is \"", dtype,
+        "\"; expected auto, float32, bfloat16, int8 or fp8; leave it out to let the CPU's "
+        "features decide"));
+  }
+  if (fp8 && device == "cpu") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--dtype is \"", dtype,
-                     "\"; expected auto, float32, bfloat16 or int8; leave it out to let the CPU's "
-                     "features decide"));
+        "--dtype is \"fp8\" but --device is \"cpu\", which has no products of fp8; expected auto, "
+        "float32, bfloat16 or int8 for it; give one of these, or --device cuda:N");
   }
   if (threads < 0 || threads > kMostThreads) {
     return absl::InvalidArgumentError(

@@ -42,7 +42,7 @@ struct DrafterOptions {
 // What computes.
 struct ComputeOptions {
   std::string device = "cpu";
-  std::string dtype = "auto";  // auto, float32, bfloat16, int8
+  std::string dtype = "auto";  // auto, float32, bfloat16, int8, fp8
   int32_t threads = 0;         // 0: what affinity and the cgroup's CPU quota allow
 
   absl::Status Validate() const;

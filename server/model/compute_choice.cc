@@ -23,6 +23,7 @@ WeightElement ElementOf(ComputeDType asked) {
   switch (asked) {
     case ComputeDType::kAuto:
     case ComputeDType::kFloat32:
+    case ComputeDType::kFp8:  // refused before
       break;
     case ComputeDType::kBFloat16:
       return WeightElement::kBFloat16;
@@ -64,6 +65,11 @@ absl::StatusOr<ComputeChoice> ChooseCompute(const HeadSpec& spec, ComputeDType a
         absl::StrCat("--dtype is \"int8\" but the head has ", kind,
                      " attention, which only LibTorch computes; expected auto, float32 or "
                      "bfloat16 for it; give one of these"));
+  }
+  if (asked == ComputeDType::kFp8) {
+    return absl::InvalidArgumentError(
+        "--dtype is \"fp8\" but --device is \"cpu\", which has no products of fp8; expected auto, "
+        "float32, bfloat16 or int8 for it; give one of these, or --device cuda:N");
   }
   ComputeChoice choice;
   // Nothing else does int8, and plain loops do it anywhere.

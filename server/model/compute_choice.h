@@ -9,6 +9,7 @@
 #include "common/setting.h"
 #include "server/checkpoint/head_spec.h"
 #include "server/kernels/cpu_level.h"
+#include "server/kernels/cuda/ops.h"
 #include "server/kernels/packed_matrix.h"
 #include "server/model/eagle3_model.h"
 
@@ -25,11 +26,13 @@ CpuTraits ThisCpu();
 struct ComputeChoice {
   bool packed = false;  // own kernels; else LibTorch
   WeightElement element = WeightElement::kFloat32;
-  Setting dtype;            // compute_dtype with its source
-  std::string path_source;  // why these kernels
+  DeviceElement device_element = DeviceElement::kFloat32;  // on a CUDA device, in its place
+  Setting dtype;                                           // compute_dtype with its source
+  std::string path_source;                                 // why these kernels
 };
 
-// INVALID_ARGUMENT: `asked` is kInt8 and the head is one that only LibTorch does.
+// On the CPU. INVALID_ARGUMENT: `asked` is kFp8, or it is kInt8 and the head is one that only
+// LibTorch does.
 absl::StatusOr<ComputeChoice> ChooseCompute(const HeadSpec& spec, ComputeDType asked,
                                             const CpuTraits& cpu);
 

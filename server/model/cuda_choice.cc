@@ -48,7 +48,7 @@ absl::StatusOr<ComputeChoice> ChooseCudaCompute(const HeadSpec& spec, ComputeDTy
   ComputeChoice choice;
   choice.packed = true;
   choice.dtype = {"compute_dtype", "bfloat16", "flag --dtype"};
-  choice.element = WeightElement::kBFloat16;
+  choice.device_element = DeviceElement::kBFloat16;
   choice.path_source = "flag --device";
   switch (asked) {
     case ComputeDType::kAuto:
@@ -57,12 +57,16 @@ absl::StatusOr<ComputeChoice> ChooseCudaCompute(const HeadSpec& spec, ComputeDTy
     case ComputeDType::kBFloat16:
       break;
     case ComputeDType::kFloat32:
-      choice.element = WeightElement::kFloat32;
+      choice.device_element = DeviceElement::kFloat32;
       choice.dtype.value = "float32";
       break;
     case ComputeDType::kInt8:
-      choice.element = WeightElement::kInt8;
+      choice.device_element = DeviceElement::kInt8;
       choice.dtype.value = "int8";
+      break;
+    case ComputeDType::kFp8:
+      choice.device_element = DeviceElement::kFp8;
+      choice.dtype.value = "fp8";
       break;
   }
   return choice;

@@ -21,14 +21,14 @@ constexpr int64_t kMostRecordedRows = 64;
 // Each is some kilobytes of the driver's; what is beyond is begun anew.
 constexpr size_t kMostRecordings = 128;
 
-KvElement KvElementOf(WeightElement element) {
-  return element == WeightElement::kFloat32 ? KvElement::kFloat32 : KvElement::kBFloat16;
+KvElement KvElementOf(DeviceElement element) {
+  return element == DeviceElement::kFloat32 ? KvElement::kFloat32 : KvElement::kBFloat16;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaNet>> CudaNet::Load(const Checkpoint& checkpoint,
-                                                       WeightElement element,
+                                                       DeviceElement element,
                                                        std::unique_ptr<Device> device) {
   WeightLoader loader(checkpoint, CudaWeights::LoadedAs(element));
   std::unique_ptr<CudaNet> net(new CudaNet(loader, checkpoint, element, std::move(device)));
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<CudaNet>> CudaNet::Load(const Checkpoint& checkpo
   return net;
 }
 
-CudaNet::CudaNet(WeightLoader& loader, const Checkpoint& checkpoint, WeightElement element,
+CudaNet::CudaNet(WeightLoader& loader, const Checkpoint& checkpoint, DeviceElement element,
                  std::unique_ptr<Device> device)
     : device_(std::move(device)),
       kv_shape_(KvShapeOf(loader.spec(), KvElementOf(element))),
@@ -65,8 +65,9 @@ CudaNet::CudaNet(WeightLoader& loader, const Checkpoint& checkpoint, WeightEleme
 
 std::string CudaNet::name() const {
   const DeviceTraits& traits = device_->traits();
-  return absl::StrCat("own kernels, CUDA, ", traits.name, " (", traits.major, ".", traits.minor,
-                      ")");
+  return absl::StrCat(
+      "own kernels, CUDA, ", traits.name, " (", traits.major, ".", traits.minor, "), ",
+      traits.gemm.empty() ? absl::StrCat("no cuBLAS: ", traits.no_gemm) : traits.gemm);
 }
 
 void CudaNet::AttachStore(const KvStore& store) {

@@ -31,7 +31,7 @@ class CudaNet final : public HeadNet {
   }
   // FAILED_PRECONDITION when a weight is NaN or infinite. Throws DeviceError.
   static absl::StatusOr<std::unique_ptr<CudaNet>> Load(const Checkpoint& checkpoint,
-                                                       WeightElement element,
+                                                       DeviceElement element,
                                                        std::unique_ptr<Device> device);
 
   const KvShape& kv_shape() const override { return kv_shape_; }
@@ -74,7 +74,7 @@ class CudaNet final : public HeadNet {
     float* out;
   };
 
-  CudaNet(WeightLoader& loader, const Checkpoint& checkpoint, WeightElement element,
+  CudaNet(WeightLoader& loader, const Checkpoint& checkpoint, DeviceElement element,
           std::unique_ptr<Device> device);
 
   // Whether something moved that recordings know the place of.

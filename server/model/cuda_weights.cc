@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "common/float16.h"
+#include "common/float8.h"
 #include "server/model/tensor_view.h"
 
 namespace aerie {
@@ -13,29 +14,28 @@ namespace {
 // Of pinned memory, through which all weights go.
 constexpr int64_t kStagingBytes = int64_t{8} << 20;
 
-DeviceElement ElementOf(WeightElement element) {
-  switch (element) {
-    case WeightElement::kFloat32:
-      return DeviceElement::kFloat32;
-    case WeightElement::kBFloat16:
-      return DeviceElement::kBFloat16;
-    case WeightElement::kInt8:
-      break;
-  }
-  return DeviceElement::kInt8;
-}
-
-int64_t BytesOf(WeightElement element) {
-  return element == WeightElement::kFloat32 ? 4 : element == WeightElement::kBFloat16 ? 2 : 1;
+// Of a channel's largest number. A channel of zeros, or of numbers too small for a scale, is one of
+// zeros.
+float ScaleOf(const float* row, int64_t count, float largest_step) {
+  float most = 0.0f;
+  for (int64_t i = 0; i < count; ++i) most = std::max(most, std::abs(row[i]));
+  return most / largest_step;
 }
 
 // Symmetric, like PackedMatrix; returns the scale.
-float Quantise(const float* row, int64_t count, int8_t* to) {
-  float most = 0.0f;
-  for (int64_t i = 0; i < count; ++i) most = std::max(most, std::abs(row[i]));
-  const float scale = most / 127.0f;
-  for (int64_t i = 0; i < count; ++i)
-    to[i] = scale == 0.0f ? int8_t{0} : static_cast<int8_t>(std::lrint(row[i] / scale));
+float QuantiseToInt8(const float* row, int64_t count, int8_t* to) {
+  const float scale = ScaleOf(row, count, 127.0f);
+  for (int64_t i = 0; i < count; ++i) {
+    const float steps = scale > 0.0f ? row[i] / scale : 0.0f;
+    to[i] = static_cast<int8_t>(std::lrint(std::clamp(steps, -127.0f, 127.0f)));
+  }
+  return scale;
+}
+
+// The largest number of a channel becomes fp8's largest; returns the scale.
+float QuantiseToFp8(const float* row, int64_t count, uint8_t* to) {
+  const float scale = ScaleOf(row, count, 448.0f);
+  for (int64_t i = 0; i < count; ++i) to[i] = FloatToFp8(scale > 0.0f ? row[i] / scale : 0.0f);
   return scale;
 }
 
@@ -46,7 +46,7 @@ at::Tensor InPairs(const at::Tensor& first, const at::Tensor& second) {
 
 }  // namespace
 
-CudaWeights::CudaWeights(WeightLoader& loader, WeightElement element, Device& device)
+CudaWeights::CudaWeights(WeightLoader& loader, DeviceElement element, Device& device)
     : loader_(loader), device_(device), staging_(device, MemoryKind::kPinned) {
   using T = HeadTensor;
   const HeadSpec& spec = loader.spec();
@@ -56,7 +56,7 @@ CudaWeights::CudaWeights(WeightLoader& loader, WeightElement element, Device& de
   };
   if (spec.use_aux_hidden_state.value) {
     fc = Bring(loader.Matrix(T::kFc),
-               element == WeightElement::kInt8 ? WeightElement::kBFloat16 : element);
+               ElementBytes(element) == 1 ? DeviceElement::kBFloat16 : element);
   }
   if (spec.norm_before_fc.value) fc_input_norm = Norm(T::kFcInputNorm);
   if (spec.fc_norm.value) {
@@ -95,17 +95,17 @@ CudaNorm CudaWeights::Norm(const TensorKey& key) {
 }
 
 // `rows` float32, or bfloat16 for the same.
-DeviceMatrix CudaWeights::Bring(const at::Tensor& rows, WeightElement element) {
+DeviceMatrix CudaWeights::Bring(const at::Tensor& rows, DeviceElement element) {
   const int64_t channels = rows.size(0), inputs = rows.size(1);
   const int64_t stride = (inputs + kStrideElements - 1) / kStrideElements * kStrideElements;
-  const int64_t row_bytes = stride * BytesOf(element);
+  const int64_t row_bytes = stride * ElementBytes(element);
   DeviceMatrix matrix = {
-      .channels = channels, .inputs = inputs, .stride = stride, .element = ElementOf(element)};
+      .channels = channels, .inputs = inputs, .stride = stride, .element = element};
   memory_.emplace_back(device_, MemoryKind::kDevice);
   memory_.back().Reserve<std::byte>(channels * row_bytes);
   auto* const to = memory_.back().Get<std::byte>();
   matrix.weights = to;
-  bytes_ += channels * inputs * BytesOf(element);
+  bytes_ += channels * inputs * ElementBytes(element);
 
   std::vector<float> scales;
   const bool halves = rows.scalar_type() == at::kBFloat16;
@@ -117,21 +117,24 @@ DeviceMatrix CudaWeights::Bring(const at::Tensor& rows, WeightElement element) {
     std::byte* at = staging_.Get<std::byte>();
     std::memset(at, 0, count * row_bytes);
     for (int64_t i = 0; i < count; ++i, at += row_bytes) {
-      if (element == WeightElement::kInt8) {
-        scales.push_back(
-            Quantise(reinterpret_cast<const float*>(from), inputs, reinterpret_cast<int8_t*>(at)));
-      } else if (element == WeightElement::kBFloat16 && !halves) {
+      const auto* const numbers = reinterpret_cast<const float*>(from);
+      if (element == DeviceElement::kInt8) {
+        scales.push_back(QuantiseToInt8(numbers, inputs, reinterpret_cast<int8_t*>(at)));
+      } else if (element == DeviceElement::kFp8) {
+        scales.push_back(QuantiseToFp8(numbers, inputs, reinterpret_cast<uint8_t*>(at)));
+      } else if (element == DeviceElement::kBFloat16 && !halves) {
         for (int64_t j = 0; j < inputs; ++j)
-          reinterpret_cast<uint16_t*>(at)[j] = FloatToBf16(reinterpret_cast<const float*>(from)[j]);
+          reinterpret_cast<uint16_t*>(at)[j] = FloatToBf16(numbers[j]);
       } else {
-        std::memcpy(at, from, inputs * BytesOf(element));
+        std::memcpy(at, from, inputs * ElementBytes(element));
       }
       from += inputs * (halves ? 2 : 4);
     }
     device_.CopyIn(to + first * row_bytes, staging_.Get<std::byte>(), count * row_bytes);
     device_.Synchronize();  // the staging memory is written again
   }
-  if (element == WeightElement::kInt8) matrix.scales = Bring(scales);
+  if (!scales.empty()) matrix.scales = Bring(scales);
+  device_.PrepareProducts(matrix);
   return matrix;
 }
 

@@ -30,13 +30,13 @@ struct CudaLayer {
 
 class CudaWeights {
  public:
-  // fc stays bfloat16 with kInt8, as in PackedNet. Faults of the weights are left in the loader's
-  // status. Throws DeviceError and what LibTorch throws.
-  CudaWeights(WeightLoader& loader, WeightElement element, Device& device);
+  // fc stays bfloat16 with kInt8 and kFp8, as in PackedNet. Faults of the weights are left in the
+  // loader's status. Throws DeviceError and what LibTorch throws.
+  CudaWeights(WeightLoader& loader, DeviceElement element, Device& device);
 
   // What a WeightLoader for `element` is made with.
-  static at::ScalarType LoadedAs(WeightElement element) {
-    return element == WeightElement::kBFloat16 ? at::kBFloat16 : at::kFloat;
+  static at::ScalarType LoadedAs(DeviceElement element) {
+    return element == DeviceElement::kBFloat16 ? at::kBFloat16 : at::kFloat;
   }
 
   // Without the embedding, which stays in its file.
@@ -50,7 +50,7 @@ class CudaWeights {
   DeviceMatrix output;
 
  private:
-  DeviceMatrix Bring(const at::Tensor& rows, WeightElement element);
+  DeviceMatrix Bring(const at::Tensor& rows, DeviceElement element);
   const float* Bring(const std::vector<float>& values);
   CudaNorm Norm(const TensorKey& key);
 

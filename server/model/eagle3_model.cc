@@ -65,7 +65,7 @@ absl::StatusOr<LoadedNet> LoadNet(const Checkpoint& checkpoint, const ComputeCho
   if (cuda_device.has_value()) {
     AERIE_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, OpenCudaDevice(*cuda_device));
     AERIE_ASSIGN_OR_RETURN(loaded.net,
-                           CudaNet::Load(checkpoint, choice.element, std::move(device)));
+                           CudaNet::Load(checkpoint, choice.device_element, std::move(device)));
     loaded.threads = {1, "flag --device: the device computes"};
   } else if (choice.packed) {
     // Packing gains by every CPU, however small the drafter.

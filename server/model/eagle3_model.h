@@ -21,6 +21,7 @@ enum class ComputeDType {
   kFloat32,
   kBFloat16,
   kInt8,  // one scale for each row of a matrix; but for fc, which is bfloat16; own kernels only
+  kFp8,   // float8_e4m3fn, otherwise like kInt8; on CUDA devices only
 };
 
 struct ModelOptions {

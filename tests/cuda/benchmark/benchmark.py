@@ -41,6 +41,7 @@ class Measurement:
 PLAN = (
     Measurement("8b", "bfloat16"),
     Measurement("8b", "int8", contexts="128"),
+    Measurement("8b", "fp8", contexts="128"),
     Measurement("demo", "bfloat16"),
     Measurement("demo", "int8", contexts="128"),
 )
@@ -72,6 +73,7 @@ def ratios(runs: dict) -> tuple[dict, dict]:
     wanted = {
         "step_over_floor_b1_8b": lambda: step(runs, "8b", "bfloat16")["step_over_floor"],
         "step_over_floor_b1_8b_int8": lambda: step(runs, "8b", "int8")["step_over_floor"],
+        "step_over_floor_b1_8b_fp8": lambda: step(runs, "8b", "fp8")["step_over_floor"],
         "step_over_floor_b1": lambda: step(runs, "demo", "bfloat16")["step_over_floor"],
         "step_over_floor_b1_int8": lambda: step(runs, "demo", "int8")["step_over_floor"],
         "no_graphs_over_graphs_b1_8b": lambda: step(runs, "8b", "bfloat16", graphs=False)["step_us"]

@@ -30,9 +30,10 @@ struct Flags {
   CheckpointOptions checkpoint;
 };
 
-const std::map<std::string, WeightElement> kElements = {{"float32", WeightElement::kFloat32},
-                                                        {"bfloat16", WeightElement::kBFloat16},
-                                                        {"int8", WeightElement::kInt8}};
+const std::map<std::string, DeviceElement> kElements = {{"float32", DeviceElement::kFloat32},
+                                                        {"bfloat16", DeviceElement::kBFloat16},
+                                                        {"int8", DeviceElement::kInt8},
+                                                        {"fp8", DeviceElement::kFp8}};
 
 absl::StatusOr<std::unique_ptr<Device>> Open(const std::string& name) {
   if (name == "emulated") return emulated::OpenDevice(0);

@@ -64,6 +64,16 @@ def test_the_program_measures_every_pass_with_graphs_and_without(small):
     assert out["left_out"] == []
 
 
+@pytest.mark.parametrize("dtype, bytes_each", [("float32", 4), ("int8", 1), ("fp8", 1)])
+def test_every_type_of_weights_is_measured_with_its_bytes(small, dtype, bytes_each):
+    done = measure(small, "--contexts", "5", "--batches", "1", "--extends", "1", "--dtype", dtype)
+    assert done.returncode == 0, done.stderr
+    out = json.loads(done.stdout)
+    elements, channels = 128 * 128 + 64 * 64 + 3 * 64 * 112 + 64 * 96, 128 + 64 + 2 * 112 + 64 + 96
+    assert out["step_bytes"] == bytes_each * elements + (4 * channels if bytes_each == 1 else 0)
+    assert out["compute_path"].endswith("plain loops")
+
+
 def test_what_no_time_is_left_for_is_named(small):
     done = measure(small, "--contexts", "5", "--seconds", "0")
     assert done.returncode == 0, done.stderr
@@ -135,7 +145,8 @@ def test_without_time_nothing_is_begun(small, tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, "large_head", lambda folder: pytest.fail("a head was made"))
     file = tmp_path / "figures.json"
     assert benchmark.main(["--program", "/nowhere", "--json", str(file), "--only", "8b", "--seconds", "0"]) == 1
-    assert json.loads(file.read_text())["left_out"] == ["8b bfloat16: no time was left", "8b int8: no time was left"]
+    assert json.loads(file.read_text())["left_out"] == [
+        f"8b {dtype}: no time was left" for dtype in ("bfloat16", "int8", "fp8")]
 
 
 def test_a_program_that_fails_or_hangs_is_left_out(tmp_path):

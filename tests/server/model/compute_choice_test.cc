@@ -72,6 +72,13 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& test) { return test.param.name; });
 
+TEST(ComputeChoiceRefusalTest, Fp8OnTheCpuIsRefused) {
+  const auto choice = ChooseCompute(Head(kGrouped), ComputeDType::kFp8, kNew);
+  ASSERT_THAT(choice, StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(std::string(choice.status().message()),
+              SaysWhatWhyAndHow("--dtype is \"fp8\" but --device is \"cpu\""));
+}
+
 TEST(ComputeChoiceRefusalTest, Int8OfALatentHeadIsRefused) {
   const auto choice = ChooseCompute(Head(kLatent), ComputeDType::kInt8, kNew);
   ASSERT_THAT(choice, StatusIs(absl::StatusCode::kInvalidArgument));

@@ -11,13 +11,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/model/cuda_choice.h"
-#include "tests/cuda/backends.h"
 #include "tests/cuda/emulation/order.h"
-#include "tests/server/model/demo_head.h"
-#include "tests/server/model/net_models.h"
-#include "tests/server/model/tapped.h"
-#include "tests/server/model/variant_heads.h"
+#include "tests/server/model/cuda_net_fixture.h"
 #include "tests/testing/status_matchers.h"
 
 namespace aerie {
@@ -30,71 +25,6 @@ MATCHER_P2(Says, code, message, "has a code and a message") {
   const absl::Status& status = StatusOf(arg);
   *result_listener << status.ToString();
   return status.code() == code && testing::Matches(message)(std::string(status.message()));
-}
-
-struct Loaded {
-  CudaNet* net = nullptr;
-  std::unique_ptr<Eagle3Model> model;
-};
-
-class CudaNetTest : public testing::TestWithParam<Backend> {
- protected:
-  void SetUp() override {
-    std::string why;
-    if (OpenBackend(GetParam().kind, why) != nullptr) return;
-    if (DeviceIsRequired()) FAIL() << why;
-    GTEST_SKIP() << why;
-  }
-
-  Loaded OnDevice(const Checkpoint& checkpoint, WeightElement element) {
-    std::string why;
-    auto net = CudaNet::Load(checkpoint, element, OpenBackend(GetParam().kind, why));
-    EXPECT_THAT(net, IsOk());
-    CudaNet* const at = net->get();
-    return {at, ModelOf(checkpoint, *std::move(net))};
-  }
-};
-
-// Relative to a row's root mean square, the worst of all rows; infinity for NaN.
-double WorstOff(const std::vector<Scores>& actual, const std::vector<Scores>& expected) {
-  EXPECT_EQ(actual.size(), expected.size());
-  double worst = 0.0;
-  for (size_t row = 0; row < actual.size(); ++row) {
-    double off = 0.0, size = 0.0;
-    for (size_t i = 0; i < actual[row].size(); ++i) {
-      off += std::pow(actual[row][i] - expected[row][i], 2);
-      size += std::pow(expected[row][i], 2);
-    }
-    const double relative = std::sqrt(off / size);
-    worst = relative >= 0.0 ? std::max(worst, relative) : INFINITY;
-  }
-  return worst;
-}
-
-// Sums of a few dozen products in another order; a wrong equation is off by more than 1e-2.
-TEST_P(CudaNetTest, ScoresEqualThoseOfTheCpuForEveryKindOfHead) {
-  for (const HeadKind& kind : GroupedKinds()) {
-    const TemporaryFolder folder;
-    const Checkpoint checkpoint = LoadKind(kind, folder);
-    const NoiseRows rows(5, 30);
-    const auto expected = ScoresOf(*OnKernels(checkpoint, WeightElement::kFloat32), rows.sequence);
-    const auto actual =
-        ScoresOf(*OnDevice(checkpoint, WeightElement::kFloat32).model, rows.sequence);
-    EXPECT_TRUE(WorstOff(actual, expected) <= 2e-5) << kind.name;
-  }
-}
-
-// bfloat16: the same weights, but some kept keys and values fall to the other side. int8: the CPU
-// rounds the inputs as well.
-TEST_P(CudaNetTest, ScoresOfTheDemoHeadEqualThoseOfTheCpuInEveryType) {
-  for (const auto& [element, limit] : {std::pair{WeightElement::kFloat32, 2e-5},
-                                       {WeightElement::kBFloat16, 3e-3},
-                                       {WeightElement::kInt8, 3e-3}}) {
-    const auto expected = ScoresOf(*OnKernels(DemoCheckpoint(), element), Recording()[0]);
-    const auto actual = ScoresOf(*OnDevice(DemoCheckpoint(), element).model, Recording()[0]);
-    const double worst = WorstOff(actual, expected);
-    EXPECT_TRUE(worst <= limit) << worst << " in type " << static_cast<int>(element);
-  }
 }
 
 // A pass that extends and three that draft, for sequences of unequal length, probes included.
@@ -142,12 +72,12 @@ void ExpectEqual(const std::vector<RowOutput>& actual, const std::vector<RowOutp
 
 TEST_P(CudaNetTest, DraftsAndProbesEqualThoseOfTheCpu) {
   const auto expected = RoundOf(*OnKernels(DemoCheckpoint(), WeightElement::kFloat32), 8);
-  ExpectEqual(RoundOf(*OnDevice(DemoCheckpoint(), WeightElement::kFloat32).model, 8), expected,
+  ExpectEqual(RoundOf(*OnDevice(DemoCheckpoint(), DeviceElement::kFloat32).model, 8), expected,
               1e-4f);
 }
 
 TEST_P(CudaNetTest, RankingOnTheDeviceGivesWhatRankingWholeRowsGives) {
-  const Loaded loaded = OnDevice(DemoCheckpoint(), WeightElement::kBFloat16);
+  const Loaded loaded = OnDevice(DemoCheckpoint(), DeviceElement::kBFloat16);
   for (const int32_t top_k : {1, 8, kMaxRanked, kMaxRanked + 1}) {
     const auto ranked = RoundOf(*loaded.model, top_k);
     const Tapped tap(*loaded.model);
@@ -156,7 +86,7 @@ TEST_P(CudaNetTest, RankingOnTheDeviceGivesWhatRankingWholeRowsGives) {
 }
 
 TEST_P(CudaNetTest, ARecordedPassGivesTheSameBits) {
-  const Loaded loaded = OnDevice(DemoCheckpoint(), WeightElement::kBFloat16);
+  const Loaded loaded = OnDevice(DemoCheckpoint(), DeviceElement::kBFloat16);
   loaded.net->set_recording(false);
   const auto expected = RoundOf(*loaded.model, 5);
   EXPECT_EQ(loaded.net->replays(), 0);
@@ -168,7 +98,7 @@ TEST_P(CudaNetTest, ARecordedPassGivesTheSameBits) {
 
 // Memory moves when a pass is larger than all before, and recordings know the old places.
 TEST_P(CudaNetTest, RecordingsSurviveALargerPassInBetween) {
-  const Loaded loaded = OnDevice(DemoCheckpoint(), WeightElement::kBFloat16);
+  const Loaded loaded = OnDevice(DemoCheckpoint(), DeviceElement::kBFloat16);
   const auto expected = RoundOf(*loaded.model, 5);
   {
     OpenedSlot slot(*loaded.model);
@@ -181,7 +111,7 @@ TEST_P(CudaNetTest, RecordingsSurviveALargerPassInBetween) {
 }
 
 TEST_P(CudaNetTest, ARowHasTheSameBitsBesideOthersAndAlone) {
-  const Loaded loaded = OnDevice(DemoCheckpoint(), WeightElement::kInt8);
+  const Loaded loaded = OnDevice(DemoCheckpoint(), DeviceElement::kInt8);
   const auto together = RoundOf(*loaded.model, 5, 3), alone = RoundOf(*loaded.model, 5, 1);
   ASSERT_EQ(alone.size(), 4u);
   for (size_t level = 0; level < 4; ++level)
@@ -196,20 +126,18 @@ TEST_P(CudaNetTest, AForkReadsCopiesOfPages) {
     const ScoredToken first = *fork.Extend(Recording()[0], 3, true);
     return TokensOf(fork.Chain(first, 4));
   };
-  EXPECT_EQ(draft(*OnDevice(DemoCheckpoint(), WeightElement::kFloat32).model),
+  EXPECT_EQ(draft(*OnDevice(DemoCheckpoint(), DeviceElement::kFloat32).model),
             draft(*OnKernels(DemoCheckpoint(), WeightElement::kFloat32)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, CudaNetTest,
-                         testing::Values(Backend{"Emulated", BackendKind::kForward},
-                                         Backend{"Device", BackendKind::kDevice}),
+INSTANTIATE_TEST_SUITE_P(Backends, CudaNetTest, testing::ValuesIn(NetBackends()),
                          [](const auto& test) { return test.param.name; });
 
 // What only the emulation can count, or bring about.
 class EmulatedNetTest : public testing::Test {
  protected:
   EmulatedNetTest() {
-    auto net = CudaNet::Load(DemoCheckpoint(), WeightElement::kBFloat16, emulated::OpenDevice(0));
+    auto net = CudaNet::Load(DemoCheckpoint(), DeviceElement::kBFloat16, emulated::OpenDevice(0));
     EXPECT_THAT(net, IsOk());
     model_ = ModelOf(DemoCheckpoint(), *std::move(net));
   }
@@ -227,6 +155,18 @@ TEST_F(EmulatedNetTest, ADraftPassIsOneCopyInAndOneOutAndTakesNoMemory) {
     EXPECT_EQ(aerie_emulation::CopyCount() - copies, 2);
     EXPECT_EQ(aerie_emulation::AllocationCount() - blocks, 0) << "row " << row;
   }
+}
+
+TEST_F(EmulatedNetTest, APromptTakesNoMemoryForItsProducts) {
+  const auto extend = [&] {
+    OpenedSlot slot(*model_);
+    slot.Extend(Recording()[0], kFewRows + 6, true);
+  };
+  extend();
+  const int64_t blocks = aerie_emulation::AllocationCount(), done = aerie_emulation::GemmCount();
+  extend();
+  EXPECT_EQ(aerie_emulation::AllocationCount() - blocks, 0);
+  EXPECT_GE(aerie_emulation::GemmCount() - done, 2) << "fc, keys and values at least";
 }
 
 TEST_F(EmulatedNetTest, AFailureOfTheDeviceIsAStatusAndTheNextPassIsRight) {
@@ -250,25 +190,6 @@ TEST_F(EmulatedNetTest, APageThatCouldNotBeCopiedIsToldByTheNextPass) {
   EXPECT_THAT(model_->Step({&part, 1}, 5),
               Says(absl::StatusCode::kInternal, HasSubstr("copying within the device")));
 }
-
-TEST(CudaChoiceTest, ADeviceIsNamedByNumber) {
-  EXPECT_EQ(*CudaDeviceNumber("cpu"), std::nullopt);
-  EXPECT_EQ(*CudaDeviceNumber("cuda"), 0);
-  EXPECT_EQ(*CudaDeviceNumber("cuda:3"), 3);
-  for (const char* const wrong : {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda3"}) {
-    EXPECT_THAT(CudaDeviceNumber(wrong),
-                Says(absl::StatusCode::kInvalidArgument, HasSubstr("\"cuda:N\"")))
-        << wrong;
-  }
-}
-
-#if !AERIE_WITH_CUDA
-TEST(CudaChoiceTest, ABuildWithoutCudaSaysSo) {
-  EXPECT_THAT(LoadEagle3Model(DemoCheckpoint(), {.device = "cuda:1"}),
-              Says(absl::StatusCode::kFailedPrecondition,
-                   AllOf(HasSubstr("--device is \"cuda:1\""), HasSubstr("preset cuda"))));
-}
-#endif
 
 }  // namespace
 }  // namespace aerie

@@ -32,7 +32,7 @@ std::unique_ptr<HeadNet> NetOf(const Checkpoint& checkpoint, NetKind kind) {
       return std::make_unique<TorchNet>(*std::move(net), checkpoint);
     }
     case NetKind::kCuda: {
-      auto net = CudaNet::Load(checkpoint, WeightElement::kFloat32, emulated::OpenDevice(0));
+      auto net = CudaNet::Load(checkpoint, DeviceElement::kFloat32, emulated::OpenDevice(0));
       EXPECT_THAT(net, IsOk());
       return *std::move(net);
     }
