@@ -110,9 +110,9 @@ TEST_P(CudaNetTest, RecordingsSurviveALargerPassInBetween) {
   ExpectEqual(RoundOf(*loaded.model, 5), expected, 0.0f);
 }
 
+// Two sequences: 47 rows, all of which the kernel of few rows multiplies.
 TEST_P(CudaNetTest, ARowHasTheSameBitsBesideOthersAndAlone) {
   const Loaded loaded = OnDevice(DemoCheckpoint(), DeviceElement::kInt8);
-  // 47 rows in the largest pass: a library may add up more than kFewRows in another order.
   const auto together = RoundOf(*loaded.model, 5, 2), alone = RoundOf(*loaded.model, 5, 1);
   ASSERT_EQ(alone.size(), 4u);
   for (size_t level = 0; level < 4; ++level)
