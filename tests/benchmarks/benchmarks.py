@@ -32,6 +32,7 @@ KEYS = (
     "step_over_floor_b1_400mb_int8",
     "eager_over_step_b1",
     "eager_over_step_b1_int8",
+    "compiled_over_step_b1",
     "llamacpp_over_step_b1",
     "llamacpp_over_step_b1_int8",
     "b8_over_b1",
@@ -98,6 +99,21 @@ def step_benchmark(drafter, target, dtype: str, *flags) -> dict:
     )
 
 
+def rival_step(*flags, must: bool = True) -> dict | None:
+    """PyTorch's draft step; None where it does not run, unless it must."""
+    words = [
+        ROOT / "build/venv/bin/python", ROOT / "tests/benchmarks/eager_step.py",
+        "--drafter", DEMO, "--target", TARGET, *flags,
+    ]
+    if must:
+        return call(*words, OMP_NUM_THREADS="1")
+    done = subprocess.run(
+        [str(word) for word in words], stdout=subprocess.PIPE, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
 def measure_steps(turns: int, out: dict) -> None:
     ours: dict[str, list[dict]] = {dtype: [] for dtype in DTYPES}
     eager = []
@@ -106,16 +122,21 @@ def measure_steps(turns: int, out: dict) -> None:
             # The whole grid once; what is compared, every time.
             grid = () if turn == 0 else ("--contexts", "128", "--batches", "1,8")
             ours[dtype].append(step_benchmark(DEMO, TARGET, dtype, *grid))
-        eager.append(call(
-            ROOT / "build/venv/bin/python", ROOT / "tests/benchmarks/eager_step.py",
-            "--drafter", DEMO, "--target", TARGET, OMP_NUM_THREADS="1",
-        ))
+        eager.append(rival_step())
     one = {"batch": 1, "context": 128}
     rival = min(turn["step_us"] for turn in eager)
     out["step_over_floor_b1"] = over_floor(ours["bfloat16"], **one)
     out["step_over_floor_b1_int8"] = over_floor(ours["int8"], **one)
     out["eager_over_step_b1"] = rival / least(ours["bfloat16"], "step_us", **one)
     out["eager_over_step_b1_int8"] = rival / least(ours["int8"], "step_us", **one)
+    compiled = rival_step("--compile", must=False)
+    if compiled is None:
+        out["compiled_over_step_b1"] = None
+        out["compiled_reason"] = "torch.compile does not run here; its words are above"
+    else:
+        out["compiled_over_step_b1"] = compiled["step_us"] / least(
+            ours["bfloat16"], "step_us", **one
+        )
     out["b8_over_b1"] = least(ours["bfloat16"], "step_us", batch=8, context=128) / least(
         ours["bfloat16"], "step_us", **one
     )
@@ -128,6 +149,7 @@ def measure_steps(turns: int, out: dict) -> None:
     )
     out["detail"]["steps"] = ours
     out["detail"]["eager"] = eager
+    out["detail"]["compiled"] = compiled
 
 
 def measure_llamacpp(turns: int, out: dict) -> None:

@@ -1,4 +1,5 @@
-"""The rival: a draft step of the same head in eager PyTorch, float32, with a KV cache. Prints JSON.
+"""The rivals: a draft step of the same head in eager PyTorch, or through torch.compile (--compile),
+float32, with a KV cache. Prints JSON.
 
     build/venv/bin/python tests/benchmarks/eager_step.py --drafter demo/drafter --target build/target
 
@@ -33,12 +34,19 @@ class Stepper(HuggingFaceDrafter):
         ids = torch.arange(context) % len(self._embedding)
         z = self._pass(self._fuse(torch.randn(context, width)), ids, 0, self._cache)
         self._hidden, self._id = z[-1:], ids[-1:]
+        self._best = self._best_of
+
+    def compile(self) -> None:
+        self._best = torch.compile(self._best_of)
+
+    def _best_of(self, hidden, ids):
+        z = self._pass(hidden, ids, self._context, self._cache)
+        return (self._norm(z) @ self._lm_head.T).argmax()
 
     @torch.inference_mode()
     def step(self) -> float:
         start = time.perf_counter()
-        z = self._pass(self._hidden, self._id, self._context, self._cache)
-        (self._norm(z) @ self._lm_head.T).argmax().item()
+        self._best(self._hidden, self._id).item()
         seconds = time.perf_counter() - start
         self._cache.crop(self._context)
         return seconds
@@ -51,16 +59,20 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--context", type=int, default=128, help="rows in front of the step")
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--compile", action="store_true", help="through torch.compile")
     arguments = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(arguments.threads)
     stepper = Stepper(arguments.drafter, arguments.target)
     stepper.begin(arguments.context)
+    if arguments.compile:
+        stepper.compile()
     for _ in range(20):
         stepper.step()
     times = sorted(stepper.step() for _ in range(arguments.steps))
     figures = {
         "torch": torch.__version__,
+        "compiled": arguments.compile,
         "threads": arguments.threads,
         "context": arguments.context,
         "step_us": times[0] * 1e6,
