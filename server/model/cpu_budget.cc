@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -14,17 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/cgroups.h"
 
 namespace aerie {
 namespace {
-
-// Empty when the file is not there: files of the kernel differ between systems.
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::optional<double> Smaller(std::optional<double> a, std::optional<double> b) {
   if (!a.has_value()) return b;
@@ -34,8 +25,8 @@ std::optional<double> Smaller(std::optional<double> a, std::optional<double> b) 
 
 // cgroup v1 keeps the two numbers in files of their own; a quota of -1 is none.
 std::optional<double> CpusFromV1(const std::string& folder) {
-  const std::string quota = ReadText(absl::StrCat(folder, "/cpu.cfs_quota_us"));
-  const std::string period = ReadText(absl::StrCat(folder, "/cpu.cfs_period_us"));
+  const std::string quota = ReadSystemFile(absl::StrCat(folder, "/cpu.cfs_quota_us"));
+  const std::string period = ReadSystemFile(absl::StrCat(folder, "/cpu.cfs_period_us"));
   return CpusFromCpuMax(absl::StrCat(absl::StripSuffix(quota, "\n"), " ", period));
 }
 
@@ -49,7 +40,7 @@ CpuBudget FindCpuBudget() {
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) > 0) {
     budget = {CPU_COUNT(&allowed), "CPU affinity"};
   }
-  const auto quota = CgroupCpus("/sys/fs/cgroup", ReadText("/proc/self/cgroup"));
+  const auto quota = CgroupCpus("/sys/fs/cgroup", ReadSystemFile("/proc/self/cgroup"));
   if (quota.has_value() && *quota < budget.threads) {
     budget = {std::max(1, static_cast<int32_t>(std::floor(*quota))), "CPU quota of the cgroup"};
   }
@@ -79,15 +70,9 @@ std::optional<double> CpusFromCpuMax(absl::string_view text) {
 
 std::optional<double> CgroupCpus(const std::string& mount, absl::string_view membership) {
   std::optional<double> cpus = CpusFromV1(absl::StrCat(mount, "/cpu"));
-  for (const absl::string_view line : absl::StrSplit(membership, '\n')) {
-    if (!absl::StartsWith(line, "0::/")) continue;  // v2 has this one line
-    std::string folder = mount;
-    cpus = Smaller(cpus, CpusFromCpuMax(ReadText(absl::StrCat(folder, "/cpu.max"))));
-    for (const absl::string_view part :
-         absl::StrSplit(absl::StripPrefix(line, "0::"), '/', absl::SkipEmpty())) {
-      absl::StrAppend(&folder, "/", part);
-      cpus = Smaller(cpus, CpusFromCpuMax(ReadText(absl::StrCat(folder, "/cpu.max"))));
-    }
+  for (const Cgroup& group : CgroupsOf(mount, membership, "cpu")) {
+    if (!group.v2) continue;
+    cpus = Smaller(cpus, CpusFromCpuMax(ReadSystemFile(absl::StrCat(group.folder, "/cpu.max"))));
   }
   return cpus;
 }
@@ -104,6 +89,6 @@ std::optional<std::string> BFloat16Flag(absl::string_view cpuinfo) {
   return std::nullopt;
 }
 
-std::optional<std::string> BFloat16Flag() { return BFloat16Flag(ReadText("/proc/cpuinfo")); }
+std::optional<std::string> BFloat16Flag() { return BFloat16Flag(ReadSystemFile("/proc/cpuinfo")); }
 
 }  // namespace aerie
