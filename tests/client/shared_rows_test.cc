@@ -30,48 +30,50 @@ ClientOptions Sharing(TransportKind transport) {
   return options;
 }
 
-class SharedRowsTest : public ::testing::TestWithParam<TransportKind> {};
+class SharedRowsTest : public ::testing::TestWithParam<TransportKind> {
+ protected:
+  static InProcessOptions Allowed() {
+    InProcessOptions options;
+    options.shared_memory.enabled = true;
+    return options;
+  }
+
+  // Drafts once from so many rows, checks the draft, and gives the bytes that its message took.
+  static int64_t BytesOfADraft(InProcessServer& server, DraftSession& session, int rows) {
+    const std::vector<int32_t> tokens(static_cast<size_t>(rows), 5);
+    const OwnedRows states = MakeRows(FittingManifest(), 0, rows, 7);
+    const DraftOutcome outcome = session.Draft({.tokens = tokens, .rows = states.view, .k = 3});
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.tree, DraftAlone(tokens, states.view, 3));
+    const char* const method = GetParam() == TransportKind::kUnary ? "Draft" : "DraftStream";
+    return server.rpcs().Of(method).received_bytes;
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(Transports, SharedRowsTest,
                          ::testing::Values(TransportKind::kUnary, TransportKind::kStream),
                          TransportName);
 
 TEST_P(SharedRowsTest, DraftWhatTheyDraftInTheMessage) {
-  InProcessOptions options;
-  options.shared_memory.enabled = true;
-  InProcessServer server(options);
+  InProcessServer server(Allowed());
   {
     auto client = DraftClient::Create(server.address(), Sharing(GetParam()));
     ASSERT_TRUE(client.ok());
     auto session = (*client)->Open(FittingManifest(), {});
     ASSERT_TRUE(session.ok()) << session.status();
     EXPECT_EQ(server.shared_memory().segments(), 1);
-    const std::vector<int32_t> tokens(300, 5);
-    const OwnedRows rows = MakeRows(FittingManifest(), 0, 300, 7);  // 14,400 bytes
-    const DraftOutcome outcome = (*session)->Draft({.tokens = tokens, .rows = rows.view, .k = 3});
-    ASSERT_TRUE(outcome.status.ok()) << outcome.status;
-    EXPECT_EQ(outcome.tree, DraftAlone(tokens, rows.view, 3));
-    const char* const method = GetParam() == TransportKind::kUnary ? "Draft" : "DraftStream";
-    EXPECT_LT(server.rpcs().Of(method).received_bytes, 2000);
+    EXPECT_LT(BytesOfADraft(server, **session, 300), 2000);  // of 14,400 bytes of rows
   }
   EXPECT_EQ(server.shared_memory().segments(), 0);
 }
 
 TEST_P(SharedRowsTest, GoInTheMessageWhereTheyFindNoRoom) {
-  InProcessOptions options;
-  options.shared_memory.enabled = true;
-  InProcessServer server(options);
+  InProcessServer server(Allowed());
   auto client = DraftClient::Create(server.address(), Sharing(GetParam()));
   ASSERT_TRUE(client.ok());
   auto session = (*client)->Open(FittingManifest(), {});
   ASSERT_TRUE(session.ok()) << session.status();
-  const std::vector<int32_t> tokens(1400, 5);
-  const OwnedRows rows = MakeRows(FittingManifest(), 0, 1400, 7);  // 67,200 bytes
-  const DraftOutcome outcome = (*session)->Draft({.tokens = tokens, .rows = rows.view, .k = 3});
-  ASSERT_TRUE(outcome.status.ok()) << outcome.status;
-  EXPECT_EQ(outcome.tree, DraftAlone(tokens, rows.view, 3));
-  const char* const method = GetParam() == TransportKind::kUnary ? "Draft" : "DraftStream";
-  EXPECT_GT(server.rpcs().Of(method).received_bytes, 67200);
+  EXPECT_GT(BytesOfADraft(server, **session, 1400), 67200);  // of 67,200 bytes of rows
 }
 
 TEST_P(SharedRowsTest, AreRefusedByReasonWhereTheServerTakesNone) {

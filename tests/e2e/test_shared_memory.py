@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -13,6 +12,7 @@ import grpc
 import numpy as np
 import pytest
 
+import python_package
 from server_process import ROOT, ServerProcess, wait_until
 
 K = 8
@@ -21,14 +21,7 @@ K = 8
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     """The Python package of this checkout, built: the environment to run it in."""
-    folder = tmp_path_factory.mktemp("package")
-    (folder / "client").mkdir()
-    shutil.copytree(ROOT / "proto", folder / "proto")
-    shutil.copytree(ROOT / "client/python", folder / "client/python",
-                    ignore=shutil.ignore_patterns("_proto", "build", "*.egg-info"))
-    subprocess.run([sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", str(folder / "package")],
-                   cwd=folder / "client/python", check=True)
-    return {**os.environ, "PYTHONPATH": str(folder / "package")}
+    return python_package.build(tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture(scope="module")

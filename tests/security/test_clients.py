@@ -1,15 +1,14 @@
 """Our own clients with TLS and tokens: the Python client, aerie-admin, aerie-load, aerie-conformance."""
 
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
 import pytest
 
+import python_package
 from conftest import ADMIN_TOKEN, DRAFT_TOKEN
-from server_process import BINARY, PATIENCE, ROOT, ServerProcess
+from server_process import BINARY, PATIENCE, ServerProcess
 
 OVERSEER_TOKEN = "overseer-token-0123456789"
 
@@ -17,14 +16,7 @@ OVERSEER_TOKEN = "overseer-token-0123456789"
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     """The Python package of this checkout, built: {environment to run it in}."""
-    folder = tmp_path_factory.mktemp("package")
-    (folder / "client").mkdir()
-    shutil.copytree(ROOT / "proto", folder / "proto")
-    shutil.copytree(ROOT / "client/python", folder / "client/python",
-                    ignore=shutil.ignore_patterns("_proto", "build", "*.egg-info"))
-    subprocess.run([sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", str(folder / "package")],
-                   cwd=folder / "client/python", check=True)
-    return {**os.environ, "PYTHONPATH": str(folder / "package")}
+    return python_package.build(tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,13 @@ MATCHER_P(StatusIs, code, "has code " + absl::StatusCodeToString(code)) {
   return StatusOf(arg).code() == code;
 }
 
+// `message` is a matcher too.
+MATCHER_P2(Says, code, message, "has a code and a message") {
+  const absl::Status& status = StatusOf(arg);
+  *result_listener << status.ToString();
+  return status.code() == code && testing::Matches(message)(std::string(status.message()));
+}
+
 // A refusal with its stable reason, whose message has the three parts: seen; expected; what to do.
 MATCHER_P2(Refuses, code, reason,
            "refuses with " + absl::StatusCodeToString(code) + " and reason " + reason +

@@ -1,7 +1,6 @@
 """Rows that a worker leaves in shared memory: what the server finds there, and what is left when
 one of the two is gone."""
 
-import fcntl
 import os
 
 import aerie_draft
@@ -11,6 +10,7 @@ import pytest
 from aerie_draft._proto import draft_pb2
 from conftest import make_manifest
 from fake_server import FakeServer, Refusal
+from file_locks import is_locked
 
 
 def segments():
@@ -65,15 +65,6 @@ class SharingServer(FakeServer):
         stamp = int.from_bytes(os.pread(fd, 8, states.shared.offset), "little")
         assert stamp == states.shared.stamp > 0
         states.ClearField("shared")
-
-
-def is_locked(fd):
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    fcntl.flock(fd, fcntl.LOCK_UN)
-    return False
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A shared memory segment: its slots, and what is left of it when its process is gone."""
 
-import fcntl
 import gc
 import os
 import secrets
@@ -10,19 +9,11 @@ import sys
 
 import pytest
 from aerie_draft.shared_segment import SharedSegment, remove_stale_segments
+from file_locks import is_locked
 
 
 def segments():
     return {name for name in os.listdir("/dev/shm") if name.startswith("aerie-")}
-
-
-def is_locked(fd):
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    fcntl.flock(fd, fcntl.LOCK_UN)
-    return False
 
 
 def test_a_slot_is_given_again_when_it_is_free_and_never_with_its_old_stamp():

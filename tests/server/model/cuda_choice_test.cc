@@ -13,12 +13,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-MATCHER_P2(Says, code, message, "has a code and a message") {
-  const absl::Status& status = StatusOf(arg);
-  *result_listener << status.ToString();
-  return status.code() == code && testing::Matches(message)(std::string(status.message()));
-}
-
 TEST(CudaChoiceTest, ADeviceIsNamedByNumber) {
   EXPECT_EQ(*CudaDeviceNumber("cpu"), std::nullopt);
   EXPECT_EQ(*CudaDeviceNumber("cuda"), 0);

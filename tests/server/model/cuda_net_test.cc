@@ -21,12 +21,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-MATCHER_P2(Says, code, message, "has a code and a message") {
-  const absl::Status& status = StatusOf(arg);
-  *result_listener << status.ToString();
-  return status.code() == code && testing::Matches(message)(std::string(status.message()));
-}
-
 // A pass that extends and three that draft, for sequences of unequal length, probes included.
 std::vector<RowOutput> RoundOf(DraftModel& model, int32_t top_k, size_t sequences = 3) {
   std::vector<RowOutput> rows;
