@@ -164,6 +164,10 @@ std::vector<PassShare> PlanPass(absl::Span<const PassCandidate> candidates,
                                 const PassLimits& limits, uint64_t pass) {
   AERIE_CHECK(limits.max_rows >= 1 && limits.max_draft_rows >= 1 && limits.max_sessions >= 1);
   if (candidates.empty()) return {};
+  // A lone round is what a server with one worker sees, and shares with nobody.
+  if (candidates.size() == 1) {
+    return {{0, std::min<int64_t>(candidates[0].extend_rows, limits.max_rows)}};
+  }
   std::vector<ClientRounds> clients = GroupByClient(candidates);
   const std::vector<int64_t> entitled = EntitledRows(candidates, clients, limits.max_rows, pass);
   for (size_t c = 0; c < clients.size(); ++c) {

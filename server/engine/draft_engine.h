@@ -1,7 +1,8 @@
 // Drafting itself: sessions, batching and the model, behind three asynchronous calls.
 //
-// One thread owns sessions and model, so nothing in here is locked but the mailbox in front of that
-// thread. Callbacks run on that thread and must not block; a call that is refused at the door
+// One thread at a time owns sessions and model, so nothing in here is locked but the mailbox in
+// front of it. That thread, called the engine thread throughout, is the engine's own, or one that
+// was lent by Help(). Callbacks run on it and must not block; a call that is refused at the door
 // (queue full, draining) has its callback run on the caller's thread before the function returns.
 // Every callback runs exactly once.
 #pragma once
@@ -19,6 +20,7 @@
 
 namespace aerie {
 
+class EngineLoop;
 class RowObserver;
 
 class DraftEngine {
@@ -27,8 +29,11 @@ class DraftEngine {
   using DraftDone = aerie::DraftDone;
   using CloseDone = aerie::CloseDone;
 
-  // Starts the engine thread. `options` must be valid. `observer` and `row_observer`, which may be
-  // null, must outlive the engine.
+  // Who is to compute: the engine's own thread, or the caller's, which then calls Help() at once.
+  enum class Wake { kOwnThread, kNobody };
+
+  // Starts the engine's own thread. `options` must be valid. `observer` and `row_observer`, which
+  // may be null, must outlive the engine.
   DraftEngine(EngineOptions options, std::unique_ptr<DraftModel> model, RoundObserver* observer,
               RowObserver* row_observer = nullptr);
   // Drains with no patience, then joins the thread: calls that are left are answered with
@@ -45,7 +50,13 @@ class DraftEngine {
   // Codes as DraftService.Draft in draft.proto; RESOURCE_EXHAUSTED and UNAVAILABLE may come from
   // the door. INTERNAL: a pass failed; the detail's resend_from says where the session stands.
   // Calls of one session are served in the order of arrival.
-  void Draft(DraftCall call, DraftDone done);
+  void Draft(DraftCall call, DraftDone done, Wake wake = Wake::kOwnThread);
+  // Lends the calling thread: when nobody computes, it serves the calls that wait, and runs their
+  // callbacks, as the engine's own thread would, which takes longer to wake than a small draft step
+  // takes. Returns when no call is left, and when others called meanwhile: behind the pass under
+  // way the engine's own thread then goes on. At once when somebody computes already, or the model
+  // wants the engine's own thread. Not from a callback.
+  void Help();
   // NOT_FOUND: no such session. INVALID_ARGUMENT: a final token outside the vocabulary; the session
   // goes on. `end` tells whether the client asked (kClosed: after the calls that came before) or
   // its stream ended (kStreamClosed: calls of the session that are not answered yet are answered
@@ -62,8 +73,7 @@ class DraftEngine {
   const EngineOptions& options() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<EngineLoop> loop_;
 };
 
 }  // namespace aerie

@@ -132,6 +132,10 @@ class DraftModel {
  public:
   virtual ~DraftModel() = default;
 
+  // Whether the engine thread may be another one from one pass to the next. False: what computes
+  // keeps something for each thread that calls it, such as a pool or the device in use.
+  virtual bool runs_on_any_thread() const = 0;
+
   virtual const DrafterSpec& spec() const = 0;
   virtual const KvStore& kv_store() const = 0;
 

@@ -39,6 +39,7 @@ class CudaNet final : public HeadNet {
   int64_t step_bytes() const override { return weights_.bytes(); }
   int64_t state_bytes() const override { return hidden_ * int64_t{sizeof(float)}; }
   std::string name() const override;
+  bool runs_on_any_thread() const override { return false; }  // each has a device in use
 
   // The pages of `store` on the device. Throws DeviceError.
   void AttachStore(const KvStore& store) override;

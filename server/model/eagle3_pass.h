@@ -25,6 +25,7 @@ class Eagle3Model final : public DraftModel {
 
   const DrafterSpec& spec() const override { return spec_; }
   const KvStore& kv_store() const override { return kv_.store(); }
+  bool runs_on_any_thread() const override { return net_->runs_on_any_thread(); }
   void CopyPage(PageId from, PageId to) override { net_->CopyPage(kv_, from, to); }
   void ReleaseSlot(SlotId slot) override { slots_.Release(slot); }
 

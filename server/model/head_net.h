@@ -42,6 +42,8 @@ class HeadNet {
   virtual int64_t state_bytes() const = 0;
   // What computes, for people: "own kernels, avx512".
   virtual std::string name() const = 0;
+  // As DraftModel's.
+  virtual bool runs_on_any_thread() const = 0;
 
   // Told once, before the first pass. A net that keeps pages elsewhere than in KvPages makes room
   // for them.

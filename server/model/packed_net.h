@@ -35,6 +35,7 @@ class PackedNet final : public HeadNet {
   int64_t step_bytes() const override { return weight_bytes_ - embedding_.nbytes(); }
   int64_t state_bytes() const override { return hidden_ * int64_t{sizeof(float)}; }
   std::string name() const override;
+  bool runs_on_any_thread() const override { return true; }
 
   // Starts the threads of its passes, the caller's included. Once, before the first pass.
   void StartThreads(int32_t threads) { pool_ = std::make_unique<ThreadPool>(threads); }

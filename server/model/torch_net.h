@@ -19,6 +19,8 @@ class TorchNet final : public HeadNet {
   int64_t step_bytes() const override { return net_.step_bytes(); }
   int64_t state_bytes() const override;
   std::string name() const override { return "LibTorch"; }
+  // OpenMP keeps a team of threads for each that calls it.
+  bool runs_on_any_thread() const override { return false; }
 
   // LibTorch keeps its number of threads by calling thread.
   void set_threads(int32_t threads) { threads_ = threads; }

@@ -10,6 +10,7 @@
 #include "server/transport/draft_messages.h"
 #include "server/transport/draft_stream.h"
 #include "server/transport/server_info.h"
+#include "server/transport/thread_loan.h"
 #include "server/transport/unary_call.h"
 
 namespace aerie {
@@ -107,12 +108,13 @@ grpc::ServerUnaryReactor* DraftServiceImpl::Draft(grpc::CallbackServerContext* c
   draft->client = call->caller();
   draft->cancel = call->cancel();
   draft->copy_in = absl::Now() - call->arrival();
-  (*drafter)->engine->Draft(
-      *std::move(draft), [drafter = *drafter, call, response](absl::StatusOr<DraftResult> result) {
-        if (!result.ok()) return call->Fail(result.status());
-        EncodeAndTell(*result, drafter->round_observer, response);
-        call->Succeed(*response);
-      });
+  ThreadLoan(request->token_ids_size())
+      .Draft(*drafter, *std::move(draft),
+             [drafter = *drafter, call, response](absl::StatusOr<DraftResult> result) {
+               if (!result.ok()) return call->Fail(result.status());
+               EncodeAndTell(*result, drafter->round_observer, response);
+               call->Succeed(*response);
+             });
   return call;
 }
 

@@ -1,7 +1,8 @@
 // The gRPC face of the engine: one short method per RPC that decodes, hands on and encodes.
 //
-// Methods run on gRPC's threads and never wait; replies are given from the engine's thread. A call
-// that comes before Serve() is answered UNAVAILABLE.
+// Methods run on gRPC's threads and never wait, but a draft of few rows may be computed on the
+// thread that read it (thread_loan.h). Replies are given from the engine thread. A call that comes
+// before Serve() is answered UNAVAILABLE.
 #pragma once
 
 #include <atomic>

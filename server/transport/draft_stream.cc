@@ -1,5 +1,6 @@
 #include "server/transport/draft_stream.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -94,6 +95,7 @@ void DraftStream::BeginDrain() {
 }
 
 void DraftStream::OnReadDone(bool ok) {
+  std::optional<ThreadLoan> thread;  // ends last: while it computes, the next message may be read
   const RequestPtr request = std::make_shared<Request>();
   grpc::Status read;
   if (ok) {
@@ -115,13 +117,18 @@ void DraftStream::OnReadDone(bool ok) {
     }
   } else if (!Ending()) {
     const std::vector<RequestPtr> requests = Unpack(request);
+    int64_t rows = 0;
     for (const RequestPtr& each : requests) {
+      rows += each->message.draft().token_ids_size();
       each->ticket = order_.Expect(SessionOf(each->message));
       in_flight_.insert(each);
       bytes_in_flight_ += each->held;
     }
+    const bool alone = IsAlone(requests);
     mutex_.Unlock();
-    for (const RequestPtr& each : requests) Handle(each);
+    thread.emplace(rows);
+    for (const RequestPtr& each : requests) Handle(each, *thread);
+    if (alone) thread.reset();
     mutex_.Lock();
   }
   // Only now may the next one be read: requests are handed on in the order in which they came.
@@ -207,6 +214,11 @@ std::vector<std::string> DraftStream::TakeOwned() {
 }
 
 bool DraftStream::Ending() const { return reads_over_ || broken_ || draining_ || !malformed_.ok(); }
+
+bool DraftStream::IsAlone(const std::vector<RequestPtr>& requests) const {
+  return in_flight_.size() == 1 && requests.size() == 1 && owned_.size() == 1 &&
+         requests[0]->message.draft().session_id() == *owned_.begin();
+}
 
 bool DraftStream::HasRoom() const {
   return unwritten_ + static_cast<int64_t>(in_flight_.size()) < limits_.max_stream_in_flight &&

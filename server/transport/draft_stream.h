@@ -38,6 +38,7 @@
 #include "server/transport/rpc_record.h"
 #include "server/transport/service_backend.h"
 #include "server/transport/stream_registry.h"
+#include "server/transport/thread_loan.h"
 
 namespace aerie {
 
@@ -84,9 +85,9 @@ class DraftStream final : public DraftStreamReactor,
 
   // draft_stream_requests.cc: decode, hand on, encode. Without the lock: a refused call is answered
   // before the engine returns.
-  void Handle(const RequestPtr& request);
+  void Handle(const RequestPtr& request, ThreadLoan& thread);
   void HandleOpen(const RequestPtr& request);
-  void HandleDraft(const RequestPtr& request);
+  void HandleDraft(const RequestPtr& request, ThreadLoan& thread);
   void HandleClose(const RequestPtr& request);
   void RefuseBatch(const RequestPtr& request);
   // Counts a request, and the rows that it brings, for its client. False: it comes too early, and
@@ -111,6 +112,9 @@ class DraftStream final : public DraftStreamReactor,
   // Whether no further request is taken.
   bool Ending() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether these, just read, are a draft of the stream's only session with no other in flight:
+  // then nothing that the stream may bring would be served before it.
+  bool IsAlone(const std::vector<RequestPtr>& requests) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Starts every read, write or finish that is due. The lock is held on entry and free on return;
   // the stream may then be gone, save to those who hold a reference.
   void AdvanceAndUnlock() ABSL_UNLOCK_FUNCTION(mutex_);

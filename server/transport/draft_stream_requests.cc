@@ -39,14 +39,14 @@ std::vector<DraftStream::RequestPtr> DraftStream::Unpack(RequestPtr message) con
   return out;
 }
 
-void DraftStream::Handle(const RequestPtr& request) {
+void DraftStream::Handle(const RequestPtr& request, ThreadLoan& thread) {
   const absl::Status size = CheckMessageSize(request->bytes, limits_.max_message_bytes);
   if (!size.ok()) return Reject(request, size, *backend_->drafters->First());
   switch (request->message.request_case()) {
     case v1::DraftStreamRequest::kOpenSession:
       return HandleOpen(request);
     case v1::DraftStreamRequest::kDraft:
-      return HandleDraft(request);
+      return HandleDraft(request, thread);
     case v1::DraftStreamRequest::kCloseSession:
       return HandleClose(request);
     case v1::DraftStreamRequest::kBatch:
@@ -86,7 +86,7 @@ void DraftStream::HandleOpen(const RequestPtr& request) {
                            });
 }
 
-void DraftStream::HandleDraft(const RequestPtr& request) {
+void DraftStream::HandleDraft(const RequestPtr& request, ThreadLoan& thread) {
   const absl::StatusOr<ServedDrafterPtr> drafter =
       DrafterOf(request->message.draft(), *backend_->drafters);
   if (!drafter.ok()) return FailNobodys(request, drafter.status());
@@ -100,8 +100,8 @@ void DraftStream::HandleDraft(const RequestPtr& request) {
   call->client = caller_;
   call->cancel = request->cancel;
   call->copy_in = absl::Now() - request->arrival;
-  (*drafter)->engine->Draft(
-      *std::move(call),
+  thread.Draft(
+      *drafter, *std::move(call),
       [self = shared_from_this(), request, drafter = *drafter](absl::StatusOr<DraftResult> result) {
         if (!result.ok()) return self->Fail(request, result.status());
         v1::DraftStreamResponse response;

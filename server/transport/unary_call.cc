@@ -15,6 +15,17 @@ RpcObserver* ObserverOf(const ServiceBackend* backend) {
   return backend == nullptr ? nullptr : backend->rpc_observer;
 }
 
+// gRPC tells a reactor of a cancel only once the method has returned; a call that is computed on
+// the thread that read it (ThreadLoan) is answered before.
+class CallCancelFlag final : public CancelFlag {
+ public:
+  explicit CallCancelFlag(const grpc::CallbackServerContext& context) : context_(context) {}
+  bool IsSet() const override { return CancelFlag::IsSet() || context_.IsCancelled(); }
+
+ private:
+  const grpc::CallbackServerContext& context_;  // gRPC's, until the call is answered
+};
+
 }  // namespace
 
 UnaryCall::UnaryCall(const ServiceBackend* backend, const grpc::CallbackServerContext& context,
@@ -24,7 +35,8 @@ UnaryCall::UnaryCall(const ServiceBackend* backend, const grpc::CallbackServerCo
       about_(about),
       record_(ObserverOf(backend), {RpcType::kUnary, kDraftServiceName, about.method}),
       request_bytes_(static_cast<int64_t>(request.ByteSizeLong())),
-      traceparent_(TraceOf(context, ObserverOf(backend))) {
+      traceparent_(TraceOf(context, ObserverOf(backend))),
+      cancel_(std::make_shared<CallCancelFlag>(context)) {
   record_.Received(request_bytes_);
 }
 

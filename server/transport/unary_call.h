@@ -68,7 +68,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   const std::string traceparent_;
   std::string caller_;
   ClientLimits::Stay stay_;
-  const std::shared_ptr<CancelFlag> cancel_ = std::make_shared<CancelFlag>();
+  const std::shared_ptr<CancelFlag> cancel_;
 };
 
 // The client's deadline; the infinite future when it gave none.

@@ -5,12 +5,13 @@
 //   addresses aerie-rpc-benchmark --server A,B --echo A,B   the same number of addresses of both,
 //   in order
 //
-// What a reader would get wrong: both are asked in turns, and what is compared are low quantiles:
-// other programs only ever add to a time. "Computation" is what the server says of itself: its
-// passes. `inside` is the rest of what it says, from the request's arrival to the reply; what is
-// left is gRPC's and the system's. `echo_behind_work` is an echo whose server reads memory for as
-// long as the computation took, less that time: what a call costs once its caches were used for
-// something else.
+// What a reader would get wrong: both are asked in turns, and what is compared are medians: other
+// programs only ever add to a time. "Computation" is what the server says of itself: its passes.
+// `inside` is the rest of what it says, from the request's arrival to the reply; what is left is
+// gRPC's and the system's. `echo_behind_work` is an echo whose server reads memory for as long as
+// the computation took, less that time: what a call costs once its caches were used for something
+// else. These are asked in turns of their own: their memory beside the weights would leave the
+// draft server colder than its own work does.
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
@@ -133,6 +134,9 @@ class Caller {
   uint64_t id_ = 0;
 };
 
+// Calls that follow each other before the other kind's turn comes.
+constexpr int32_t kTurn = 100;
+
 struct Session {
   v1::DraftRequest round;  // rows behind the prompt; each call replaces those of the last
   int64_t row_bytes = 0;
@@ -173,51 +177,73 @@ absl::StatusOr<Session> OpenSession(Caller& caller, const Flags& flags) {
   return session;
 }
 
+// Microseconds, an entry a call.
+struct Times {
+  std::vector<double> round, beside, inside, queue, echo, echo_behind_work;
+};
+
+// A draft and an echo, `turns` times.
+absl::Status TakeTurns(Caller& real, Caller& empty, const v1::DraftRequest& round, int32_t turns,
+                       Times* times) {
+  v1::DraftResponse response;
+  for (int32_t i = 0; i < turns; ++i) {
+    Clock::time_point start = Clock::now();
+    AERIE_RETURN_IF_ERROR(real.Draft(round, &response));
+    const double whole = MicrosecondsSince(start);
+    const double computed =
+        Microseconds(response.timing().extend()) + Microseconds(response.timing().step());
+    times->round.push_back(whole);
+    times->beside.push_back(whole - computed);
+    times->inside.push_back(Microseconds(response.timing().total()) - computed);
+    times->queue.push_back(Microseconds(response.timing().queue()));
+    start = Clock::now();
+    AERIE_RETURN_IF_ERROR(empty.Draft(round, &response));
+    times->echo.push_back(MicrosecondsSince(start));
+  }
+  return absl::OkStatus();
+}
+
+// Echoes behind `work` microseconds of reading memory.
+absl::Status EchoBehindWork(Caller& empty, v1::DraftRequest round, double work, int32_t calls,
+                            Times* times) {
+  v1::DraftResponse response;
+  round.mutable_verify_cost()->mutable_time()->set_nanos(static_cast<int32_t>(work * 1e3));
+  for (int32_t i = 0; i < calls; ++i) {
+    const Clock::time_point start = Clock::now();
+    AERIE_RETURN_IF_ERROR(empty.Draft(round, &response));
+    times->echo_behind_work.push_back(MicrosecondsSince(start) - work);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<nlohmann::json> Compare(const std::string& server, const std::string& echo,
                                        bool stream, const Flags& flags) {
   Caller real(server, stream), empty(echo, stream);
   AERIE_ASSIGN_OR_RETURN(const Session session, OpenSession(real, flags));
-  v1::DraftResponse response;
-  v1::DraftRequest busy = session.round;
-  std::vector<double> total, beside, inside, queue, echoes, busy_echoes;
-  for (int32_t i = -flags.warmup; i < flags.calls; ++i) {
-    Clock::time_point start = Clock::now();
-    AERIE_RETURN_IF_ERROR(real.Draft(session.round, &response));
-    const double whole = MicrosecondsSince(start);
-    const double computed =
-        Microseconds(response.timing().extend()) + Microseconds(response.timing().step());
-    const double served = Microseconds(response.timing().total());
-    const double queued = Microseconds(response.timing().queue());
-    start = Clock::now();
-    AERIE_RETURN_IF_ERROR(empty.Draft(session.round, &response));
-    const double echoed = MicrosecondsSince(start);
-    busy.mutable_verify_cost()->mutable_time()->set_nanos(static_cast<int32_t>(computed * 1e3));
-    start = Clock::now();
-    AERIE_RETURN_IF_ERROR(empty.Draft(busy, &response));
-    const double busy_echoed = MicrosecondsSince(start) - computed;
-    if (i < 0) continue;
-    total.push_back(whole);
-    beside.push_back(whole - computed);
-    inside.push_back(served - computed);
-    queue.push_back(queued);
-    echoes.push_back(echoed);
-    busy_echoes.push_back(busy_echoed);
+  Times warmup, times;
+  AERIE_RETURN_IF_ERROR(TakeTurns(real, empty, session.round, flags.warmup, &warmup));
+  const double work = Quantile(warmup.round, 0.5) - Quantile(warmup.beside, 0.5);
+  for (int32_t done = 0; done < flags.calls; done += kTurn) {
+    const int32_t turns = std::min(kTurn, flags.calls - done);
+    AERIE_RETURN_IF_ERROR(TakeTurns(real, empty, session.round, turns, &times));
+    AERIE_RETURN_IF_ERROR(EchoBehindWork(empty, session.round, work, turns, &times));
   }
   nlohmann::json out = {{"transport", stream ? "stream" : "unary"},
                         {"socket", server.rfind("unix:", 0) == 0 ? "unix" : "tcp"},
                         {"calls", flags.calls},
                         {"request_bytes", session.round.ByteSizeLong()}};
   for (const auto& [name, share] : {std::pair{"p10", 0.1}, {"p50", 0.5}, {"p99", 0.99}}) {
-    out["round_us"][name] = Quantile(total, share);
-    out["minus_compute_us"][name] = Quantile(beside, share);
-    out["inside_us"][name] = Quantile(inside, share);
-    out["queue_us"][name] = Quantile(queue, share);
-    out["echo_us"][name] = Quantile(echoes, share);
-    out["echo_behind_work_us"][name] = Quantile(busy_echoes, share);
+    out["round_us"][name] = Quantile(times.round, share);
+    out["minus_compute_us"][name] = Quantile(times.beside, share);
+    out["inside_us"][name] = Quantile(times.inside, share);
+    out["queue_us"][name] = Quantile(times.queue, share);
+    out["echo_us"][name] = Quantile(times.echo, share);
+    out["echo_behind_work_us"][name] = Quantile(times.echo_behind_work, share);
   }
-  out["ratio_behind_work_p50"] = Quantile(beside, 0.5) / Quantile(busy_echoes, 0.5);
-  out["ratio_p10"] = Quantile(beside, 0.1) / Quantile(echoes, 0.1);
-  out["ratio_p50"] = Quantile(beside, 0.5) / Quantile(echoes, 0.5);
+  out["ratio_behind_work_p50"] =
+      Quantile(times.beside, 0.5) / Quantile(times.echo_behind_work, 0.5);
+  out["ratio_p10"] = Quantile(times.beside, 0.1) / Quantile(times.echo, 0.1);
+  out["ratio_p50"] = Quantile(times.beside, 0.5) / Quantile(times.echo, 0.5);
   return out;
 }
 

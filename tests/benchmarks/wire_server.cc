@@ -28,6 +28,7 @@ class NullModel final : public DraftModel {
 
   const DrafterSpec& spec() const override { return spec_; }
   const KvStore& kv_store() const override { return kv_store_; }
+  bool runs_on_any_thread() const override { return true; }
   void CopyPage(PageId, PageId) override {}
   void ReleaseSlot(SlotId) override {}
   absl::StatusOr<std::vector<StepOutput>> Step(absl::Span<const StepSequence> batch,

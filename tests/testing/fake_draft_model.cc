@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "common/check.h"
 #include "common/wiring.h"
 #include "gtest/gtest.h"
@@ -63,6 +64,7 @@ FakeDraftModel::~FakeDraftModel() {
 }
 
 void FakeDraftModel::CheckThread() const {
+  if (options_.runs_on_any_thread) return;
   if (!thread_.has_value()) thread_ = std::this_thread::get_id();
   EXPECT_EQ(*thread_, std::this_thread::get_id()) << "the drafter belongs to one thread";
 }
@@ -191,6 +193,8 @@ RowOutput FakeDraftModel::Score(const State& state, int32_t top_k, int32_t probe
 
 absl::StatusOr<std::vector<StepOutput>> FakeDraftModel::Step(absl::Span<const StepSequence> batch,
                                                              int32_t top_k) {
+  EXPECT_FALSE(in_a_pass_.exchange(true)) << "two passes at the same time";
+  const absl::Cleanup left = [this] { in_a_pass_ = false; };
   if (options_.before_step) options_.before_step(batch);
   MutexLock lock(&mutex_);
   CheckThread();

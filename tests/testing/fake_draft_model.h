@@ -8,6 +8,7 @@
 // fails the running test.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,13 +31,15 @@ struct FakeDraftModelOptions {
   DrafterSpec spec = FakeSpec();
   // Small pages, so that sequences of a test cross their borders.
   KvStore kv_store = {.page_rows = 4, .num_pages = 4096, .page_bytes = 256};
-  // Called at the start of each pass, on the engine's thread; may block it.
+  bool runs_on_any_thread = true;
+  // Called at the start of each pass, on the engine thread; may block it.
   std::function<void(absl::Span<const StepSequence>)> before_step;
   // May change what a pass gives.
   std::function<void(std::vector<StepOutput>&)> after_step;
 };
 
-// Slot and pass calls come from one thread (checked); what is told of them may be asked from any.
+// Slot and pass calls come from one thread at a time, or from the same one always if so asked for
+// (both checked); what is told of them may be asked from any.
 class FakeDraftModel : public DraftModel {
  public:
   explicit FakeDraftModel(FakeDraftModelOptions options = {});
@@ -45,6 +48,7 @@ class FakeDraftModel : public DraftModel {
 
   const DrafterSpec& spec() const override { return options_.spec; }
   const KvStore& kv_store() const override { return options_.kv_store; }
+  bool runs_on_any_thread() const override { return options_.runs_on_any_thread; }
   void CopyPage(PageId from, PageId to) override;
   void ReleaseSlot(SlotId slot) override;
   absl::StatusOr<std::vector<StepOutput>> Step(absl::Span<const StepSequence> batch,
@@ -107,6 +111,7 @@ class FakeDraftModel : public DraftModel {
   RowOutput Score(const State& state, int32_t top_k, int32_t probe) const;
 
   const FakeDraftModelOptions options_;
+  std::atomic<bool> in_a_pass_{false};
   mutable Mutex mutex_;
   std::vector<StoredRow> store_ ABSL_GUARDED_BY(mutex_);
   std::map<SlotId, Slot> slots_ ABSL_GUARDED_BY(mutex_);

@@ -56,6 +56,7 @@ class FakeHead final : public DraftModel {
 
   const DrafterSpec& spec() const override { return spec_; }
   const KvStore& kv_store() const override { return store_; }
+  bool runs_on_any_thread() const override { return true; }
   void CopyPage(PageId, PageId) override {}
   void ReleaseSlot(SlotId slot) override { slots_.erase(slot); }
   absl::StatusOr<std::vector<StepOutput>> Step(absl::Span<const StepSequence> batch,
