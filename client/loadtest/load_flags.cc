@@ -170,7 +170,8 @@ void LoadFlags::AddReports() {
                   "HOST:PORT of the server's metrics page, or https://HOST:PORT if it has "
                   "--metrics-tls, to compare its counters with the run. Over HTTPS the --tls flags "
                   "hold; without --tls-ca the system's authorities do.")
-      ->group(group);
+      ->group(group)
+      ->type_name("HOST:PORT");
   app_.add_option("--metrics-token-file", o_.metrics_token_file,
                   "File with the token that opens the page, alone on a line; its role is metrics "
                   "[default: --token-file]")

@@ -85,7 +85,7 @@ TEST(PageFlagsTest, AreThoseOfARunAndOfASweep) {
     EXPECT_EQ(options.files.tls_ca, "ca");
     const Ending help = Parse({line[0] == "sweep" ? "sweep" : "--quiet", "--help"});
     EXPECT_THAT(help.text,
-                AllOf(HasSubstr("--metrics TEXT"), HasSubstr("--metrics-token-file FILE"),
+                AllOf(HasSubstr("--metrics HOST:PORT"), HasSubstr("--metrics-token-file FILE"),
                       HasSubstr("https://HOST:PORT")));
   }
 }
