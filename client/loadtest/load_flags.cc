@@ -167,8 +167,16 @@ void LoadFlags::AddFaultsAndLimits() {
 void LoadFlags::AddReports() {
   const std::string group = "Reports";
   app_.add_option("--metrics", o_.metrics,
-                  "host:port of the server's metrics page, to compare its counters with the run")
-      ->group(group);
+                  "HOST:PORT of the server's metrics page, or https://HOST:PORT if it has "
+                  "--metrics-tls, to compare its counters with the run. Over HTTPS the --tls flags "
+                  "hold; without --tls-ca the system's authorities do.")
+      ->group(group)
+      ->type_name("HOST:PORT");
+  app_.add_option("--metrics-token-file", o_.metrics_token_file,
+                  "File with the token that opens the page, alone on a line; its role is metrics "
+                  "[default: --token-file]")
+      ->group(group)
+      ->type_name("FILE");
   app_.add_option("--json", o_.json_path, "Write the report as JSON; - for the terminal")
       ->group(group);
   app_.add_option("--html", o_.html_path, "Write it as one page with plots")->group(group);

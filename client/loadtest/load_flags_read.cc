@@ -88,6 +88,7 @@ absl::Status LoadFlags::CheckContradictions(bool rate_elsewhere) const {
       {"--verify-time", o_.adaptive_k, "--adaptive-k"},
       {"--arrivals", o_.rate.has_value() || rate_elsewhere, "--rate"},
       {"--burstiness", o_.arrivals == Arrivals::kGamma, "--arrivals gamma"},
+      {"--metrics-token-file", !o_.metrics.empty(), "--metrics"},
       {"--fault-deadline-time", o_.faults.deadline > 0, "--fault-deadline"}};
   for (const auto& [flag, there, other] : needs) {
     if (!given(flag) || there) continue;

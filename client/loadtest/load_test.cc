@@ -7,6 +7,7 @@
 #include "aerie/v1/draft.pb.h"
 #include "client/draft_client.h"
 #include "client/loadtest/fault_injector.h"
+#include "client/loadtest/page_reader.h"
 #include "client/loadtest/recorded_workload.h"
 #include "client/loadtest/runner.h"
 #include "client/loadtest/synthetic_workload.h"
@@ -110,7 +111,10 @@ absl::StatusOr<std::unique_ptr<LoadTest>> LoadTest::Prepare(LoadOptions options,
         ", but the server drafts at most ", test->server_.max_k, " tokens; give less"));
   }
   AERIE_ASSIGN_OR_RETURN(test->workload_, MakeWorkload(o, *server));
-  if (!o.metrics.empty()) AERIE_RETURN_IF_ERROR(MetricsPage::Fetch(o.metrics).status());
+  if (!o.metrics.empty()) {
+    AERIE_ASSIGN_OR_RETURN(test->page_, PageReader::Create(o));
+    AERIE_RETURN_IF_ERROR(test->page_->Read().status());
+  }
   if (o.faults.Any()) {
     test->faults_ = std::make_unique<FaultInjector>(o, test->workload_.get());
   }
@@ -125,10 +129,10 @@ Report LoadTest::Run(const std::function<void(const Interval&)>& live) {
   report.server = server_;
   report.manifest = workload_->manifest();
   absl::StatusOr<MetricsPage> before = absl::UnknownError("not asked for");
-  if (!options_.metrics.empty()) before = MetricsPage::Fetch(options_.metrics);
+  if (page_ != nullptr) before = page_->Read();
   report.result = runner_->Run(live);
-  if (options_.metrics.empty()) return report;
-  const absl::StatusOr<MetricsPage> after = MetricsPage::Fetch(options_.metrics);
+  if (page_ == nullptr) return report;
+  const absl::StatusOr<MetricsPage> after = page_->Read();
   absl::StatusOr<Reconciliation> reconciled =
       !before.ok()  ? absl::StatusOr<Reconciliation>(before.status())
       : !after.ok() ? absl::StatusOr<Reconciliation>(after.status())

@@ -18,13 +18,14 @@ class DraftClient;
 namespace aerie::loadtest {
 
 class FaultInjector;
+class PageReader;
 class Runner;
 
 class LoadTest {
  public:
   // Asks the server what it is and makes a workload that fits. UNAVAILABLE: no server there.
   // INVALID_ARGUMENT: a flag that the server cannot serve. Also fails as RecordedWorkload::Load
-  // and MetricsPage::Fetch do. `clock` must outlive the test.
+  // and the functions of PageReader do. `clock` must outlive the test.
   static absl::StatusOr<std::unique_ptr<LoadTest>> Prepare(LoadOptions options,
                                                            Clock* clock = &RealClock());
   ~LoadTest();
@@ -42,6 +43,7 @@ class LoadTest {
   std::vector<std::unique_ptr<DraftClient>> clients_;
   std::unique_ptr<Workload> workload_;
   std::unique_ptr<FaultInjector> faults_;  // null without faults
+  std::unique_ptr<PageReader> page_;       // null without --metrics
   std::unique_ptr<Runner> runner_;
 };
 

@@ -1,35 +1,10 @@
 #include "client/loadtest/metrics_page.h"
 
-#include <httplib.h>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 namespace aerie::loadtest {
-namespace {
-
-constexpr time_t kPatienceSeconds = 10;
-
-}  // namespace
-
-absl::StatusOr<MetricsPage> MetricsPage::Fetch(const std::string& address) {
-  httplib::Client client("http://" + address);
-  client.set_connection_timeout(kPatienceSeconds);
-  client.set_read_timeout(kPatienceSeconds);
-  const httplib::Result answer = client.Get("/metrics");
-  const auto unavailable = [&address](absl::string_view seen) {
-    return absl::UnavailableError(
-        absl::StrCat("http://", address, "/metrics: ", seen,
-                     "; expected the server's metrics page; give the host:port of its "
-                     "--metrics-listen to --metrics, or leave it out"));
-  };
-  if (!answer) return unavailable(httplib::to_string(answer.error()));
-  if (answer->status != 200) return unavailable(absl::StrCat("answered ", answer->status));
-  absl::StatusOr<MetricsPage> page = Parse(answer->body);
-  if (!page.ok()) return unavailable(page.status().message());
-  return page;
-}
 
 absl::StatusOr<MetricsPage> MetricsPage::Parse(absl::string_view text) {
   MetricsPage page;

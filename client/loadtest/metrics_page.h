@@ -15,9 +15,6 @@ namespace aerie::loadtest {
 // Immutable.
 class MetricsPage {
  public:
-  // GET http://`address`/metrics, `address` being host:port. UNAVAILABLE: nobody answers, or not
-  // with a page.
-  static absl::StatusOr<MetricsPage> Fetch(const std::string& address);
   // INVALID_ARGUMENT: a line that is neither a comment nor a number with a name.
   static absl::StatusOr<MetricsPage> Parse(absl::string_view text);
 

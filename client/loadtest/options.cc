@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client/loadtest/page_address.h"
+#include "common/address.h"
+#include "common/status_macros.h"
 
 namespace aerie::loadtest {
 namespace {
@@ -110,6 +113,23 @@ absl::Status CheckSession(const LoadOptions& o) {
   return absl::OkStatus();
 }
 
+absl::Status CheckMetrics(const LoadOptions& o) {
+  if (o.metrics.empty()) return absl::OkStatus();
+  AERIE_ASSIGN_OR_RETURN(const PageAddress page, PageAddress::Parse(o.metrics));
+  // A network in which calls carry their token in the clear is no worse a place for the page's.
+  const bool network_is_trusted =
+      !o.files.token_file.empty() && o.files.tls_ca.empty() && IsPublicAddress(o.address);
+  const auto [flag, path] = o.MetricsToken();
+  if (page.tls || path.empty() || network_is_trusted || !IsPublicAddress(page.HostAndPort())) {
+    return absl::OkStatus();
+  }
+  return BadFlag("--metrics", o.metrics,
+                 absl::StrCat("the token of ", flag, " ", path,
+                              " would go there in the clear; write https://HOST:PORT for a page "
+                              "with --metrics-tls, or reach a plain one through a port of this "
+                              "host, as ssh -L and kubectl port-forward make them"));
+}
+
 }  // namespace
 
 absl::Status BadFlag(absl::string_view flag, absl::string_view value, absl::string_view remedy) {
@@ -129,13 +149,18 @@ SessionOptions LoadOptions::SessionOptionsOf() const {
   return out;
 }
 
+std::pair<const char*, std::string> LoadOptions::MetricsToken() const {
+  if (metrics_token_file.empty()) return {"--token-file", files.token_file};
+  return {"--metrics-token-file", metrics_token_file};
+}
+
 absl::Duration LoadOptions::EndOfLoad() const {
   if (duration.has_value()) return *duration;
   return rate.has_value() ? rate->length() : sessions.length();
 }
 
 absl::Status LoadOptions::Validate() const {
-  for (const auto check : {CheckLoad, CheckEnd, CheckSession, CheckShares}) {
+  for (const auto check : {CheckLoad, CheckEnd, CheckSession, CheckShares, CheckMetrics}) {
     if (absl::Status status = check(*this); !status.ok()) return status;
   }
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -84,8 +85,10 @@ struct LoadOptions {
   std::vector<SloTerm> slo;
   double error_budget = 0;                // share of rounds that may fail
   std::optional<absl::Duration> goodput;  // rounds up to this, from the intended start, are good
-  // host:port of the server's metrics page, scraped before and after; empty: not reconciled.
+  // Where the server's metrics page is (PageAddress), scraped before and after; empty: not
+  // reconciled. Over HTTPS the TLS files are those of calls.
   std::string metrics;
+  std::string metrics_token_file;  // with the page's token; empty: that of calls
 
   // Empty: none; "-": standard output.
   std::string json_path, csv_path, hdr_path, html_path;
@@ -98,6 +101,8 @@ struct LoadOptions {
   int32_t TokensPerRound() const { return tree.has_value() ? tree->total_tokens : k; }
   // What each session asks for.
   SessionOptions SessionOptionsOf() const;
+  // The file with the token that the page gets, behind the flag that names it; an empty path: none.
+  std::pair<const char*, std::string> MetricsToken() const;
   // When no new round is begun, from the start of the run; infinite when a count ends it.
   absl::Duration EndOfLoad() const;
 

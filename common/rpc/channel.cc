@@ -3,36 +3,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "common/rpc/token_source.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/client_interceptor.h"
 
 namespace aerie::rpc {
 namespace {
-
-// The token as its file has it now. Any thread.
-class TokenSource {
- public:
-  TokenSource(std::string token, std::string path)
-      : path_(std::move(path)), token_(std::move(token)) {}
-
-  std::string Current() {
-    // Read without the lock: calls must not wait for each other's files.
-    absl::StatusOr<std::string> now = ReadTokenFile(path_);
-    absl::MutexLock lock(&mutex_);
-    if (!path_.empty() && now.ok()) token_ = *std::move(now);
-    return token_;
-  }
-
- private:
-  const std::string path_;
-  absl::Mutex mutex_;
-  std::string token_ ABSL_GUARDED_BY(mutex_);
-};
 
 // Puts the token into the metadata of every call, whatever its kind.
 class TokenBearer final : public grpc::experimental::Interceptor {

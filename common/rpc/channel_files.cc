@@ -29,14 +29,14 @@ absl::StatusOr<std::string> Read(const char* flag, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
-  AERIE_ASSIGN_OR_RETURN(const std::string text, Read("--token-file", path));
+absl::StatusOr<std::string> ReadTokenFile(const std::string& path, const char* flag) {
+  AERIE_ASSIGN_OR_RETURN(const std::string text, Read(flag, path));
   std::string token(absl::StripAsciiWhitespace(text));
   const bool printable = std::all_of(token.begin(), token.end(), [](char letter) {
     return absl::ascii_isgraph(static_cast<unsigned char>(letter));
   });
   if (!path.empty() && (token.empty() || !printable)) {
-    return Bad("--token-file", path, "holds no token",
+    return Bad(flag, path, "holds no token",
                "expected one line of printable ASCII without blanks; write the token alone into "
                "it, not the server's file");
   }

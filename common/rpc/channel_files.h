@@ -31,7 +31,9 @@ struct ChannelSecrets {
 // path. No message shows content.
 absl::StatusOr<ChannelSecrets> ReadChannelFiles(const ChannelFiles& files);
 
-// The token in a client's file; empty for no path. Fails as above.
-absl::StatusOr<std::string> ReadTokenFile(const std::string& path);
+// The token in a client's file; empty for no path. Fails as above; `flag` is where the path is
+// from.
+absl::StatusOr<std::string> ReadTokenFile(const std::string& path,
+                                          const char* flag = "--token-file");
 
 }  // namespace aerie::rpc

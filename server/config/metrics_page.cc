@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/address.h"
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "server/transport/access_control.h"

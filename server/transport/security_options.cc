@@ -1,9 +1,7 @@
 #include "server/transport/security_options.h"
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "common/address.h"
 
 namespace aerie {
 namespace {
@@ -12,17 +10,6 @@ absl::Status Alone(const char* flag, const std::string& value, const char* neede
   return absl::InvalidArgumentError(absl::StrCat(flag, " is ", value, " but ", needed,
                                                  " is not given; expected both; give ", needed,
                                                  " FILE, or leave ", flag, " out"));
-}
-
-// Four numbers of at most 255, the first 127: "127.evil.example" is a name like any other.
-bool IsLoopbackV4(const std::string& host) {
-  const std::vector<std::string> parts = absl::StrSplit(host, '.');
-  if (parts.size() != 4 || parts.front() != "127") return false;
-  for (const std::string& part : parts) {
-    uint32_t number = 0;
-    if (!absl::SimpleAtoi(part, &number) || number > 255) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -34,14 +21,6 @@ absl::Status SecurityOptions::Validate() const {
     return Alone("--tls-client-ca", tls_client_ca, "--tls-cert");
   }
   return absl::OkStatus();
-}
-
-bool IsUnixAddress(const std::string& address) { return absl::StartsWith(address, "unix:"); }
-
-bool IsPublicAddress(const std::string& address) {
-  if (IsUnixAddress(address)) return false;
-  const std::string host = address.substr(0, address.rfind(':'));
-  return host != "localhost" && host != "[::1]" && !IsLoopbackV4(host);
 }
 
 absl::Status CheckExposure(const SecurityOptions& security, const char* flag,

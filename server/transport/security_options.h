@@ -29,12 +29,6 @@ struct SecurityOptions {
   absl::Status Validate() const;
 };
 
-// Whether `address` is unix:PATH.
-bool IsUnixAddress(const std::string& address);
-// Whether processes of other hosts may be able to reach it: neither a Unix socket nor loopback. A
-// name that is not "localhost" counts as public, whatever it resolves to.
-bool IsPublicAddress(const std::string& address);
-
 // INVALID_ARGUMENT for a public address among `listen` without TLS and tokens, unless insecure.
 // `flag` is where they come from.
 absl::Status CheckExposure(const SecurityOptions& security, const char* flag,

@@ -35,12 +35,6 @@ TEST(MetricsPageTest, RefusesWhatIsNoPage) {
   }
 }
 
-TEST(MetricsPageTest, SaysWhatToDoWhereNobodyAnswers) {
-  const auto page = MetricsPage::Fetch("127.0.0.1:1");
-  EXPECT_EQ(page.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(page.status().message()), HasSubstr("--metrics-listen"));
-}
-
 // A page of every counter at `offset` and what 2 drafts of 4 with 3 and 0 kept make on top of it.
 std::string Page(double offset, bool grown) {
   const auto line = [&](const std::string& series, double by) {
