@@ -79,8 +79,11 @@ void AddComputeFlags(TableBuilder& table) {
              "float32. auto: bfloat16 where the CPU is quick with it. int8 is quicker still and "
              "rounds weights, and so does fp8, on GPUs alone.",
              [](Options& o) -> std::string& { return o.compute.dtype; });
-  table.Int("threads", "Threads of one pass, 0..1024; 0: what affinity and CPU quota allow.",
-            [](Options& o) -> int32_t& { return o.compute.threads; });
+  table.Int(
+      "threads",
+      "Threads of one pass, 0..1024; 0: what its work is worth, at most what affinity and CPU "
+      "quota allow.",
+      [](Options& o) -> int32_t& { return o.compute.threads; });
 }
 
 void AddLimitFlags(TableBuilder& table) {

@@ -17,6 +17,10 @@
 namespace aerie {
 namespace {
 
+// 0.4 ms of one core that reads its last-level cache or multiplies bfloat16, 2 to 3 ms of one that
+// reads memory.
+constexpr int64_t kWorkPerThread = 32 << 20;
+
 std::optional<double> Smaller(std::optional<double> a, std::optional<double> b) {
   if (!a.has_value()) return b;
   if (!b.has_value()) return a;
@@ -47,13 +51,16 @@ CpuBudget FindCpuBudget() {
   return budget;
 }
 
+int32_t ThreadsWorth(int64_t work, int32_t most) {
+  const int64_t worth = (work + kWorkPerThread / 2) / kWorkPerThread;
+  return static_cast<int32_t>(std::clamp<int64_t>(worth, 1, most));
+}
+
 CpuBudget ThreadsFor(int64_t step_bytes, CpuBudget budget) {
-  constexpr int64_t kBytesPerThread = 32 << 20;  // 2 to 3 ms of one thread's reading
-  const int64_t worth = std::max<int64_t>(1, step_bytes / kBytesPerThread);
-  if (worth >= budget.threads) return budget;
-  return {static_cast<int32_t>(worth),
-          absl::StrCat(budget.source, " allows ", budget.threads,
-                       ", one is used for each 32 MiB of weights of a step")};
+  const int32_t worth = ThreadsWorth(step_bytes, budget.threads);
+  if (worth == budget.threads) return budget;
+  return {worth, absl::StrCat(budget.source, " allows ", budget.threads,
+                              ", one is used for each 32 MiB of weights of a step")};
 }
 
 std::optional<double> CpusFromCpuMax(absl::string_view text) {

@@ -21,9 +21,14 @@ struct CpuBudget {
 // From the affinity of the calling thread and the cgroup's quota; at least 1.
 CpuBudget FindCpuBudget();
 
-// How many of them a drafter should use whose step reads `step_bytes` of weights. A step is a chain
-// of small products between which threads wait for each other, so a small drafter gains little by
-// more of them and loses much when the CPUs have other work: a target's worker on the same machine.
+// How many of at most `most` threads a pass should use that reads `work` bytes or makes `work`
+// products of a number with a number, whichever is more: a core does about as many of either in a
+// second. A pass is a chain of small pieces between which threads wait for each other, so a small
+// one gains little by more of them and loses much when the CPUs have other work: a target's worker
+// on the same machine.
+int32_t ThreadsWorth(int64_t work, int32_t most);
+
+// The same, once and for all passes, of a drafter whose step reads `step_bytes` of weights.
 CpuBudget ThreadsFor(int64_t step_bytes, CpuBudget budget);
 
 // CPUs that a cgroup v2 `cpu.max` allows: "150000 100000" is 1.5. nullopt for "max ..." and for

@@ -71,8 +71,16 @@ absl::StatusOr<LoadedNet> LoadNet(const Checkpoint& checkpoint, const ComputeCho
     // Packing gains by every CPU, however small the drafter.
     const int32_t load_threads = asked_threads > 0 ? asked_threads : FindCpuBudget().threads;
     AERIE_ASSIGN_OR_RETURN(auto net, PackedNet::Load(checkpoint, choice.element, load_threads));
-    loaded.threads = ChooseThreads(asked_threads, net->step_bytes());
-    net->StartThreads(loaded.threads.threads);
+    if (asked_threads > 0) {
+      loaded.threads = ChooseThreads(asked_threads, net->step_bytes());
+      net->StartThreads(loaded.threads.threads, PackedNet::ThreadUse::kAll);
+    } else {
+      loaded.threads = FindCpuBudget();
+      loaded.threads.source = absl::StrCat("auto: ", loaded.threads.source,
+                                           "; a pass uses one for each 32 MiB that it reads and "
+                                           "for as many products of a weight and a row's number");
+      net->StartThreads(loaded.threads.threads, PackedNet::ThreadUse::kByWork);
+    }
     loaded.net = std::move(net);
   } else {
     const bool full = choice.element == WeightElement::kFloat32;

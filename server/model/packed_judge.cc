@@ -49,9 +49,9 @@ void PackedNet::JudgeInPieces(const NetInput& input, std::vector<StepOutput>& ou
     if (found != draft_to_target_.end() && *found == asked.probe)
       probes_[asked.number] = found - draft_to_target_.begin();
   }
-  board_.Begin(rows, vocab, input.top_k, pool_->threads());
+  board_.Begin(rows, vocab, input.top_k, pool_->in_use());
   pieces_.resize(pool_->threads());
-  for (FloatBuffer& piece : pieces_) piece.Get(rows * ScoreBoard::kChunk);
+  for (int i = 0; i < pool_->in_use(); ++i) pieces_[i].Get(rows * ScoreBoard::kChunk);
   pool_->Run(board_.chunks(), [&](int64_t chunk, int thread) {
     float* const scores = pieces_[thread].Get(0);
     const int64_t first = chunk * kPiecePanels, first_id = chunk * ScoreBoard::kChunk;

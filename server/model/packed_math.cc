@@ -16,7 +16,7 @@ int64_t TasksOf(const Product& product) {
 }  // namespace
 
 void ProductRunner::Run(std::initializer_list<Product> products) const {
-  if (pool_.threads() == 1) {
+  if (pool_.in_use() == 1) {
     for (const Product& product : products) MultiplyPanels(product, 0, product.matrix->panels());
     return;
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/status_macros.h"
+#include "server/model/cpu_budget.h"
 
 namespace aerie {
 namespace {
@@ -19,6 +20,10 @@ KvElement KvElementOf(WeightElement element) {
 
 // Rows that one thread prepares at a time.
 constexpr int64_t kTaskRows = 32;
+
+int64_t BytesOf(WeightElement element) {
+  return element == WeightElement::kFloat32 ? 4 : element == WeightElement::kBFloat16 ? 2 : 1;
+}
 
 // Captures differ in size by orders of magnitude, from boundary to boundary and from channel to
 // channel, and so do the weights that meet them: one scale for a whole row of int8 would leave the
@@ -69,6 +74,20 @@ PackedNet::PackedNet(WeightLoader& loader, const Checkpoint& checkpoint, WeightE
 
 std::string PackedNet::name() const {
   return absl::StrCat("own kernels, ", CpuLevelName(BestCpuLevel()));
+}
+
+void PackedNet::StartThreads(int32_t threads, ThreadUse use) {
+  pool_ = std::make_unique<ThreadPool>(threads);
+  thread_use_ = use;
+}
+
+int32_t PackedNet::ThreadsOf(const PassRows& rows) const {
+  if (thread_use_ == ThreadUse::kAll) return pool_->threads();
+  const int64_t weights = step_bytes() / BytesOf(element_);
+  int64_t kept = 0;  // rows that are attended to, of the last layer: others attend to no more
+  for (const int64_t row : rows.wanted()) kept += rows.lengths()[row];
+  const int64_t read = step_bytes() + kept * kv_shape_.row_bytes();
+  return ThreadsWorth(std::max(read, weights * rows.count()), pool_->threads());
 }
 
 void PackedNet::Fuse(int64_t first, int64_t end, const ProductRunner& products) {
@@ -184,6 +203,7 @@ void PackedNet::RunLayers(const NetInput& input, const ProductRunner& products, 
 const std::byte* PackedNet::Run(const NetInput& input, KvPages& kv,
                                 std::vector<StepOutput>& outputs) {
   AERIE_CHECK(pool_ != nullptr) << "no threads have been started";
+  pool_->Use(ThreadsOf(input.rows));
   const ProductRunner products(*pool_);
   GatherHidden(input, products);
   RunLayers(input, products, kv);

@@ -37,13 +37,20 @@ class PackedNet final : public HeadNet {
   std::string name() const override;
   bool runs_on_any_thread() const override { return true; }
 
+  // Whether a pass uses all threads, or as many of them as its work is worth (ThreadsWorth()).
+  enum class ThreadUse { kAll, kByWork };
   // Starts the threads of its passes, the caller's included. Once, before the first pass.
-  void StartThreads(int32_t threads) { pool_ = std::make_unique<ThreadPool>(threads); }
+  void StartThreads(int32_t threads, ThreadUse use = ThreadUse::kAll);
+
+  // Of the last pass.
+  int32_t threads_in_use() const { return pool_->in_use(); }
 
   const std::byte* Run(const NetInput& input, KvPages& kv,
                        std::vector<StepOutput>& outputs) override;
 
  private:
+  // How many threads the pass should use.
+  int32_t ThreadsOf(const PassRows& rows) const;
   PackedNet(WeightLoader& loader, const Checkpoint& checkpoint, WeightElement element);
 
   void GatherHidden(const NetInput& input, const ProductRunner& products);
@@ -72,6 +79,7 @@ class PackedNet final : public HeadNet {
   PackedMatrix output_;
   std::vector<int32_t> draft_to_target_;
   std::unique_ptr<ThreadPool> pool_;
+  ThreadUse thread_use_ = ThreadUse::kAll;
 
   // Of one pass.
   FloatBuffer aux_, hidden_states_, x_, residual_, z_, normed_, logits_;

@@ -20,6 +20,7 @@
 
 #include "server/checkpoint/checkpoint.h"
 #include "server/inspect/checkpoint_flags.h"
+#include "server/model/cpu_budget.h"
 #include "server/model/eagle3_model.h"
 #include "tests/benchmarks/bandwidth.h"
 #include "tests/benchmarks/bench_sequences.h"
@@ -30,7 +31,9 @@ namespace {
 
 struct Flags {
   std::string drafter, target, dtype = "bfloat16";
-  int32_t threads = 1;
+  int32_t threads = 1;  // 0: the model does as a server without --threads
+  int32_t MostThreads() const { return threads > 0 ? threads : FindCpuBudget().threads; }
+
   int32_t rounds = 6, repeats = 8;
   std::vector<int64_t> contexts = {128, 2048, 8192}, batches = {1, 4, 8, 32};
   std::vector<int64_t> extends = {1, 3, 512};
@@ -115,7 +118,7 @@ nlohmann::json MeasureExtends(DraftModel& model, const HeadWork& work, const Fla
     for (int32_t round = 0; round < flags.rounds; ++round) {
       for (int32_t i = 0; i < std::max(2, flags.repeats / 2); ++i)
         times.Add(Seconds([&] { sequences.Extend(rows); }));
-      if (rows >= 64) peak = std::max(peak, PeakFlops(flags.threads, 2));
+      if (rows >= 64) peak = std::max(peak, PeakFlops(flags.MostThreads(), 2));
     }
     const double operations =
         2.0 * static_cast<double>(rows * work.prompt_elements + work.step_elements);
@@ -146,7 +149,7 @@ absl::Status Run(const Flags& flags) {
   if (!model.ok()) return model.status();
   const HeadWork work = WorkOf(*checkpoint);
   const int64_t bytes = StepBytes(work, flags.dtype);
-  ThreadPool pool(flags.threads);
+  ThreadPool pool(flags.MostThreads());
   BandwidthProbe probe(bytes, pool);
   nlohmann::json out = {{"drafter", (*model)->spec().name},
                         {"dtype", flags.dtype},
@@ -173,8 +176,10 @@ int main(int argc, char** argv) {
   app.add_option("--dtype", flags.dtype, "float32, bfloat16 or int8")
       ->check(CLI::IsMember({"float32", "bfloat16", "int8"}))
       ->capture_default_str();
-  app.add_option("--threads", flags.threads, "of the model and of the reading, 1..1024")
-      ->check(CLI::Range(1, 1024))
+  app.add_option("--threads", flags.threads,
+                 "of the model and of the reading, 0..1024; 0: of the model what a pass is worth, "
+                 "of the reading all CPUs")
+      ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app.add_option("--rounds", flags.rounds, "turns of each pair that is compared")
       ->check(CLI::Range(1, 1000))

@@ -38,6 +38,24 @@ TEST(ThreadPoolTest, ThreadsThatRunTogetherHaveNumbersOfTheirOwn) {
   EXPECT_FALSE(mixed);
 }
 
+// A thread that comes late for a piece of four may find one of two in hand.
+TEST(ThreadPoolTest, OnlyThreadsInUseShareTheWork) {
+  ThreadPool pool(4);
+  EXPECT_EQ(pool.in_use(), 4);
+  std::atomic<int> strangers = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const int in_use = 1 + round % 4;
+    pool.Use(in_use);
+    std::vector<int> runs(9, 0);
+    pool.Run(9, [&](int64_t task, int thread) {
+      if (thread >= in_use) ++strangers;
+      ++runs[static_cast<size_t>(task)];
+    });
+    ASSERT_EQ(runs, std::vector<int>(9, 1));
+  }
+  EXPECT_EQ(strangers, 0);
+}
+
 // Both wait for each other within the work: one thread alone would never end.
 TEST(ThreadPoolTest, TasksRunAtTheSameTimeOnThreadsOfDifferentNumbers) {
   ThreadPool pool(2);

@@ -45,6 +45,14 @@ TEST(CpuBudgetTest, ThereIsAlwaysAThread) {
   EXPECT_NE(FindCpuBudget().source, "");
 }
 
+TEST(CpuBudgetTest, APassUsesAThreadForEach32MiBOfItsWork) {
+  EXPECT_EQ(ThreadsWorth(0, 8), 1);
+  EXPECT_EQ(ThreadsWorth((48 << 20) - 1, 8), 1);
+  EXPECT_EQ(ThreadsWorth(48 << 20, 8), 2) << "rounded";
+  EXPECT_EQ(ThreadsWorth(48 << 20, 1), 1);
+  EXPECT_EQ(ThreadsWorth(int64_t{1} << 40, 8), 8);
+}
+
 TEST(CpuBudgetTest, ASmallDrafterUsesFewThreads) {
   const CpuBudget budget{8, "CPU affinity"};
   EXPECT_EQ(ThreadsFor(17 << 20, budget).threads, 1);

@@ -113,6 +113,27 @@ TEST(PackedNetTest, AnyNumberOfThreadsGivesTheSameBits) {
   }
 }
 
+// Of the demo head's 7.5 million weights for one row, 20 and 74.
+TEST(PackedNetTest, APassUsesAsManyThreadsAsItsWorkIsWorth) {
+  auto loaded = PackedNet::Load(DemoCheckpoint(), WeightElement::kBFloat16);
+  ASSERT_THAT(loaded, IsOk());
+  PackedNet& net = **loaded;
+  net.StartThreads(9, PackedNet::ThreadUse::kByWork);
+  const auto model = ModelOf(DemoCheckpoint(), *std::move(loaded));
+  OpenedSlot slot(*model);
+  const auto extend = [&](int64_t rows) {
+    const StepSequence part = slot.ExtendRows(Recording()[0], rows, Outputs::kLast);
+    EXPECT_THAT(model->Step({part}, 1), IsOk());
+    slot.Took(rows);
+    return net.threads_in_use();
+  };
+  EXPECT_EQ(extend(20), 5);
+  EXPECT_EQ(extend(1), 1);
+  EXPECT_EQ(extend(74), 9);
+  const auto expected = RoundOf(*OnKernels(DemoCheckpoint(), WeightElement::kBFloat16, 1), 5);
+  ExpectEqual(RoundOf(*model, 5), expected, 0.0f);
+}
+
 TEST(PackedNetTest, RankingInPiecesGivesWhatRankingWholeRowsGives) {
   for (const WeightElement element : kElements) {
     const auto model = OnKernels(DemoCheckpoint(), element, 2);
