@@ -43,24 +43,44 @@ float ScaleFor(float largest) {
   return std::ldexp(1.0f, std::max(exponent - 9 + (fraction > 0.875f ? 1 : 0), -126));
 }
 
+// Bits of float32 without the sign: as integers they are ordered like the sizes, NaN above all. All
+// that follows is integers, without branches: compilers then do several at once, and a prompt has
+// millions.
+int32_t SizeBits(float value) { return std::bit_cast<int32_t>(value) & 0x7fffffff; }
+
+constexpr auto kLargestBits = std::bit_cast<int32_t>(kLargest);
+constexpr auto kLargestThatComesBackBits = std::bit_cast<int32_t>(kLargestThatComesBack);
+constexpr auto kSmallestNormalBits = std::bit_cast<int32_t>(0x1p-6f);
+
+// The code of a size that is not NaN.
+int32_t CodeOf(int32_t size) {
+  size = std::min(size, kLargestBits);
+  const int32_t normal = ((size + 0x7ffff + ((size >> 20) & 1)) >> 20) - ((127 - 7) << 3);
+  // In steps of 2^-9, which is what float32 rounds to beside 2^14. Eight of them are the smallest
+  // normal number, and its code.
+  const int32_t subnormal = std::bit_cast<int32_t>(std::bit_cast<float>(size) + 0x1p14f) -
+                            std::bit_cast<int32_t>(0x1p14f);
+  const int32_t small = -static_cast<int32_t>(size < kSmallestNormalBits);
+  return (subnormal & small) | (normal & ~small);
+}
+
+int32_t SignOf(float value) { return std::bit_cast<int32_t>(value) >> 24 & 0x80; }
+
 void EncodeRow(absl::Span<const float> row, char* out) {
-  float largest = 0.0f;
-  for (const float value : row) {
-    // std::max would lose a NaN.
-    if (!(std::abs(value) <= largest)) largest = std::abs(value);
-    if (std::isnan(largest)) break;
-  }
-  const float scale = ScaleFor(largest);
+  int32_t largest = 0;
+  for (const float value : row) largest = std::max(largest, SizeBits(value));
+  const float scale = ScaleFor(std::bit_cast<float>(largest));
   StoreFloat(scale, out);
   out += 4;
   if (std::isnan(scale)) {
     std::memset(out, kNaNCode, row.size());
     return;
   }
-  const double inverse = 1.0 / scale;  // in double: of 2^-126 .. too, it is exact
+  const float inverse = 1.0f / scale;  // exact, as 2^-126 .. 2^120 have theirs
   for (size_t i = 0; i < row.size(); ++i) {
-    const float value = std::clamp(row[i], -kLargestThatComesBack, kLargestThatComesBack);
-    out[i] = static_cast<char>(FloatToFp8(static_cast<float>(value * inverse)));
+    const int32_t size = std::min(SizeBits(row[i]), kLargestThatComesBackBits);
+    const float scaled = std::bit_cast<float>(size) * inverse;
+    out[i] = static_cast<char>(CodeOf(std::bit_cast<int32_t>(scaled)) | SignOf(row[i]));
   }
 }
 
@@ -68,15 +88,7 @@ void EncodeRow(absl::Span<const float> row, char* out) {
 
 uint8_t FloatToFp8(float value) {
   if (std::isnan(value)) return kNaNCode;
-  const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
-  const float size = std::min(std::abs(value), kLargest);
-  if (size < 0x1p-6f) {
-    // Subnormal, in steps of 2^-9; eight of them are the smallest normal number, and its code.
-    return sign | static_cast<uint8_t>(std::nearbyint(size * 512.0f));
-  }
-  const auto bits = std::bit_cast<uint32_t>(size);
-  const uint32_t rounded = bits + 0x7ffffu + ((bits >> 20) & 1u);
-  return sign | static_cast<uint8_t>((rounded >> 20) - ((127u - 7u) << 3));
+  return static_cast<uint8_t>(CodeOf(SizeBits(value)) | SignOf(value));
 }
 
 float Fp8ToFloat(uint8_t code) {
@@ -132,9 +144,10 @@ absl::StatusOr<std::string> DecodeFp8(std::string_view bytes, int64_t rows, int6
               "layer that is captured for NaN and infinite values, and how rows are encoded")),
           kReasonNonFinite);
     }
+    std::array<uint16_t, 256> scaled;
+    for (size_t code = 0; code < 256; ++code) scaled[code] = FloatToBf16(scale * kValues[code]);
     for (int64_t i = 0; i < width; ++i, ++from, to += 2) {
-      const uint16_t bits = FloatToBf16(scale * kValues[static_cast<uint8_t>(*from)]);
-      std::memcpy(to, &bits, sizeof(bits));
+      std::memcpy(to, &scaled[static_cast<uint8_t>(*from)], sizeof(uint16_t));
     }
   }
   return out;
