@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kWidth = 720, kHeight = 300;
 constexpr double kLeft = 64, kRight = 16, kTop = 44, kBottom = 46;
+constexpr double kLetter = 7;  // width of one, at most
 constexpr double kRight0 = kWidth - kRight, kBottom0 = kHeight - kBottom;
 
 // From values to places on one axis.
@@ -107,7 +108,7 @@ std::string Legend(const std::vector<ChartLine>& lines) {
   std::string svg;
   double x = kRight0;
   for (size_t i = lines.size(); i-- > 0;) {
-    x -= 7.0 * static_cast<double>(lines[i].name.size());
+    x -= kLetter * static_cast<double>(lines[i].name.size());
     absl::StrAppend(&svg, Text(x, 34, "start", lines[i].name),
                     Line(x - 20, 30, x - 4, 30, absl::StrCat("s", i).c_str()));
     x -= 34;
@@ -154,10 +155,17 @@ std::string ToSvg(const LineChart& chart) {
   if (ticks.empty()) {
     for (const double tick : x.Ticks()) ticks.emplace_back(tick, Number(tick));
   }
+  std::sort(ticks.begin(), ticks.end());
+  double free_from = 0.0;
   for (const auto& [value, name] : ticks) {
     if (value < x_low * (1 - 1e-9) || value > x_high * (1 + 1e-9)) continue;
-    absl::StrAppend(&svg, Line(x.At(value), kBottom0, x.At(value), kBottom0 + 4, "axis"),
-                    Text(x.At(value), kBottom0 + 18, "middle", name, "quiet"));
+    const double at = x.At(value);
+    absl::StrAppend(&svg, Line(at, kBottom0, at, kBottom0 + 4, "axis"));
+    // A name that would cover the one before is left out, its tick is not.
+    const double half = kLetter / 2 * static_cast<double>(name.size());
+    if (at - half < free_from) continue;
+    free_from = at + half + kLetter;
+    absl::StrAppend(&svg, Text(at, kBottom0 + 18, "middle", name, "quiet"));
   }
   absl::StrAppend(&svg, Text((kLeft + kRight0) / 2, kHeight - 8, "middle", chart.x_name, "quiet"));
   if (chart.mark.has_value()) {
