@@ -34,7 +34,7 @@ class Row:
     """One line of the table."""
 
     fault: str
-    requests: int  # that ended between the fault and the return of drafts
+    requests: int  # that met it: under way when it came, or begun before drafts were back
     lost_tokens: int  # of answers that never came whole
     wrong_tokens: int  # answers that differ from plain decoding by more than a tie
     ties: int
@@ -148,7 +148,7 @@ def play(world: World, plain: dict[str, Answer], name, begin, end, must_stop) ->
         started = time.monotonic()
         _wait_for_drafts(world, world.drafts())
         seconds = time.monotonic() - started
-        requests = traffic.answered - before
+    requests = traffic.answered - before  # those that were under way have ended, too
     for note in traffic.faults:
         print(f"{name}: {note}")
     return Row(
