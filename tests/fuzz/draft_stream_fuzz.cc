@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -140,27 +141,37 @@ std::vector<const v1::DraftStreamRequest*> Answered(const v1::DraftStreamRequest
 }
 
 // Reads the answers to one message of `bytes` bytes. They come in any order, and a damaged batch
-// may use an id twice: then they are told apart by their kind.
+// may use an id twice: then they are told apart by their kind, and errors, which have none, are for
+// the requests that are left.
 void ReadAnswers(RawStream* stream, const v1::DraftStreamRequest& message, size_t bytes,
                  std::vector<std::string>* ids) {
   std::vector<const v1::DraftStreamRequest*> left = Answered(message, bytes);
-  while (!left.empty()) {
+  std::multiset<uint64_t> refused;
+  while (left.size() > refused.size()) {
     v1::DraftStreamResponse response;
     AERIE_CHECK(stream->Read(&response));
-    const auto found = std::find_if(left.begin(), left.end(), [&](const auto* request) {
-      // Both lists begin with open, draft, close.
-      return request->id() == response.id() &&
-             (response.has_error() || static_cast<int>(response.response_case()) ==
-                                          static_cast<int>(request->request_case()));
-    });
-    AERIE_CHECK(found != left.end()) << response.ShortDebugString();
     if (bytes > kMaxMessageBytes) {
       AERIE_CHECK(response.error().reason() == kReasonMessageTooLarge) << bytes;
     } else if (response.has_error()) {
       CheckError(response.error());
     }
     if (response.has_open_session()) ids->push_back(response.open_session().session_id());
+    if (response.has_error()) {
+      refused.insert(response.id());
+      continue;
+    }
+    const auto found = std::find_if(left.begin(), left.end(), [&](const auto* request) {
+      // Both lists begin with open, draft, close.
+      return request->id() == response.id() && static_cast<int>(response.response_case()) ==
+                                                   static_cast<int>(request->request_case());
+    });
+    AERIE_CHECK(found != left.end()) << response.ShortDebugString();
     left.erase(found);
+  }
+  for (const v1::DraftStreamRequest* request : left) {
+    const auto found = refused.find(request->id());
+    AERIE_CHECK(found != refused.end()) << request->ShortDebugString();
+    refused.erase(found);
   }
 }
 
