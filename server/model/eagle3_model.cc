@@ -26,8 +26,10 @@
 namespace aerie {
 namespace {
 
+CpuBudget AskedThreads(int32_t asked) { return {asked, "flag --threads"}; }
+
 CpuBudget ChooseThreads(int32_t asked, int64_t step_bytes) {
-  if (asked > 0) return {asked, "flag --threads"};
+  if (asked > 0) return AskedThreads(asked);
   CpuBudget budget = ThreadsFor(step_bytes, FindCpuBudget());
   budget.source = absl::StrCat("auto: ", budget.source);
   return budget;
@@ -68,18 +70,17 @@ absl::StatusOr<LoadedNet> LoadNet(const Checkpoint& checkpoint, const ComputeCho
                            CudaNet::Load(checkpoint, choice.device_element, std::move(device)));
     loaded.threads = {1, "flag --device: the device computes"};
   } else if (choice.packed) {
+    const bool asked = asked_threads > 0;
+    loaded.threads = asked ? AskedThreads(asked_threads) : FindCpuBudget();
     // Packing gains by every CPU, however small the drafter.
-    const int32_t load_threads = asked_threads > 0 ? asked_threads : FindCpuBudget().threads;
-    AERIE_ASSIGN_OR_RETURN(auto net, PackedNet::Load(checkpoint, choice.element, load_threads));
-    if (asked_threads > 0) {
-      loaded.threads = ChooseThreads(asked_threads, net->step_bytes());
-      net->StartThreads(loaded.threads.threads, PackedNet::ThreadUse::kAll);
-    } else {
-      loaded.threads = FindCpuBudget();
+    AERIE_ASSIGN_OR_RETURN(auto net,
+                           PackedNet::Load(checkpoint, choice.element, loaded.threads.threads));
+    net->StartThreads(loaded.threads.threads,
+                      asked ? PackedNet::ThreadUse::kAll : PackedNet::ThreadUse::kByWork);
+    if (!asked) {
       loaded.threads.source = absl::StrCat("auto: ", loaded.threads.source,
                                            "; a pass uses one for each 32 MiB that it reads and "
                                            "for as many products of a weight and a row's number");
-      net->StartThreads(loaded.threads.threads, PackedNet::ThreadUse::kByWork);
     }
     loaded.net = std::move(net);
   } else {

@@ -184,38 +184,13 @@ TEST(DraftEngineTest, StopsAChainWhoseCallerGaveUp) {
 }
 
 TEST(DraftEngineTest, DraftsForManyThreadsAtOnceAsForEachAlone) {
-  constexpr int kThreads = 6;
-  constexpr int kRounds = 40;
   RecordingObserver observer;
   EngineOptions options;
   options.max_sessions_per_pass = 4;
   options.max_rows_per_pass = 3;
   DraftEngine engine(options, std::make_unique<FakeDraftModel>(), &observer);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&engine, t] {
-      const auto opened = Open(engine);
-      ASSERT_THAT(opened, IsOk());
-      const auto variant = static_cast<uint64_t>(t);
-      std::vector<int32_t> tokens;
-      for (int round = 0; round < kRounds; ++round) {
-        const auto base = static_cast<int64_t>(tokens.size());
-        const std::vector<int32_t> news(static_cast<size_t>(1 + round % 3), t);
-        tokens.insert(tokens.end(), news.begin(), news.end());
-        const auto reply =
-            Draft(engine, MakeDraftCall(opened->session_id, base, news, 1 + t % 4, variant));
-        ASSERT_THAT(reply.Wait(), IsOk());
-        const OwnedRows rows =
-            MakeRows(FittingManifest(), 0, static_cast<int64_t>(tokens.size()), variant);
-        ASSERT_EQ(reply.Wait()->tree, DraftAlone(tokens, rows.view, 1 + t % 4));
-      }
-      ASSERT_THAT(Close(engine, opened->session_id).Wait(), IsOk());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_TRUE(engine.Drain(absl::InfiniteFuture()));
-  EXPECT_THAT(observer.rounds(), SizeIs(kThreads * kRounds));
-  EXPECT_EQ(observer.loads().back(), std::make_pair(0, 0));
+  ExpectRightDraftsOnManyThreads(engine, observer,
+                                 [](int, int) { return DraftEngine::Wake::kOwnThread; });
 }
 
 }  // namespace

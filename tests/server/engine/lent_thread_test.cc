@@ -114,6 +114,25 @@ TEST(LentThreadTest, IsNotTakenByAModelThatKeepsToOneThread) {
   }
 }
 
+// Lends the calling thread until it answers a call, and does `then` within that answer.
+void AnswerOnThisThread(DraftEngine& engine, const std::function<void()>& then) {
+  const std::string id = Open(engine)->session_id;
+  for (bool lent = false; !lent;) {
+    std::latch answered{1};
+    engine.Draft(
+        MakeDraftCall(id, 0, {1}, 1),
+        [&, here = std::this_thread::get_id()](absl::StatusOr<DraftResult> result) {
+          EXPECT_THAT(result, IsOk());
+          lent = std::this_thread::get_id() == here;
+          if (lent) then();
+          answered.count_down();
+        },
+        Wake::kNobody);
+    engine.Help();
+    answered.wait();
+  }
+}
+
 // Calls of a session of its own, each made by the answer to the one before.
 class EndlessCalls {
  public:
@@ -152,50 +171,44 @@ TEST(LentThreadTest, IsGivenBackWhileOthersCallWithoutEnd) {
   RecordingObserver observer;
   DraftEngine engine({}, std::make_unique<FakeDraftModel>(), &observer);
   EndlessCalls others(engine);
-  const std::string id = Open(engine)->session_id;
-  const std::thread::id here = std::this_thread::get_id();
-  for (bool lent = false; !lent;) {
-    std::latch answered{1};
-    engine.Draft(
-        MakeDraftCall(id, 0, {1}, 1),
-        [&](absl::StatusOr<DraftResult> result) {
-          EXPECT_THAT(result, IsOk());
-          lent = std::this_thread::get_id() == here;
-          if (lent) others.Begin();
-          answered.count_down();
-        },
-        Wake::kNobody);
-    engine.Help();
-    answered.wait();
-  }
+  AnswerOnThisThread(engine, [&] { others.Begin(); });
   EXPECT_TRUE(others.End()) << "the thread was kept for the calls of others";
 }
 
-TEST(LentThreadTest, IsNotWaitedForByAnotherThatIsLent) {
+// Holds the thread that made it in the first pass that runs there.
+struct HeldHere {
+  auto Hook() {
+    return [this, here = std::this_thread::get_id()](absl::Span<const StepSequence>) {
+      if (std::this_thread::get_id() != here || was_held.exchange(true)) return;
+      gate.entered.count_down();
+      gate.open.wait();
+    };
+  }
+  bool ever() const { return was_held; }
+
   Gate gate;
-  const std::thread::id here = std::this_thread::get_id();
-  std::atomic<bool> held{false};
+  std::atomic<bool> was_held{false};
+};
+
+TEST(LentThreadTest, IsNotWaitedForByAnotherThatIsLent) {
+  HeldHere held;
   FakeDraftModelOptions model;
-  model.before_step = [&](absl::Span<const StepSequence>) {
-    if (std::this_thread::get_id() != here || held.exchange(true)) return;
-    gate.entered.count_down();
-    gate.open.wait();
-  };
+  model.before_step = held.Hook();
   RecordingObserver observer;
   DraftEngine engine({}, std::make_unique<FakeDraftModel>(std::move(model)), &observer);
   LentRounds first(engine), second(engine, /*variant=*/2);
   std::optional<Awaited<DraftResult>> reply;
   std::thread other([&] {
-    gate.entered.wait();
+    held.gate.entered.wait();
     reply = second.Next(2);  // returns while the first thread is held
-    gate.open.count_down();
+    held.gate.open.count_down();
   });
-  while (!held) ASSERT_THAT(first.Next(2).Wait(), IsOk());
+  while (!held.ever()) ASSERT_THAT(first.Next(2).Wait(), IsOk());
   other.join();
   EXPECT_THAT(reply->Wait(), IsOk());
 }
 
-// Wants a trial after the first judgement that it sees.
+// Wants one trial, once it is told to.
 class TrialWish final : public RowObserver {
  public:
   std::unique_ptr<RowWatch> Watch(const WatchedRows&, absl::Time) override { return nullptr; }
@@ -227,80 +240,35 @@ TEST(LentThreadTest, LeavesTrialsToTheEnginesOwnThreadAndWakesIt) {
   RecordingObserver observer;
   TrialWish trials;
   DraftEngine engine({}, std::make_unique<FakeDraftModel>(), &observer, &trials);
-  const std::string id = Open(engine)->session_id;
-  const std::thread::id here = std::this_thread::get_id();
-  for (bool lent = false; !lent;) {
-    std::latch answered{1};
-    engine.Draft(
-        MakeDraftCall(id, 0, {1}, 1),
-        [&](absl::StatusOr<DraftResult> result) {
-          EXPECT_THAT(result, IsOk());
-          lent = std::this_thread::get_id() == here;
-          if (lent) trials.Wish();
-          answered.count_down();
-        },
-        Wake::kNobody);
-    engine.Help();
-    answered.wait();
-  }
-  EXPECT_NE(trials.WaitForThread(), here);
+  AnswerOnThisThread(engine, [&] { trials.Wish(); });
+  EXPECT_NE(trials.WaitForThread(), std::this_thread::get_id());
 }
 
 TEST(LentThreadTest, DraftsForManyThatLendAndManyThatDoNot) {
-  constexpr int kThreads = 6;
-  constexpr int kRounds = 60;
   RecordingObserver observer;
   EngineOptions options;
   options.max_sessions_per_pass = 4;
   DraftEngine engine(options, std::make_unique<FakeDraftModel>(), &observer);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&engine, t] {
-      const auto variant = static_cast<uint64_t>(t);
-      const std::string id = Open(engine)->session_id;
-      std::vector<int32_t> tokens;
-      for (int round = 0; round < kRounds; ++round) {
-        const auto base = static_cast<int64_t>(tokens.size());
-        tokens.push_back(t);
-        const bool lends = (round + t) % 3 != 0;
-        const auto reply = Draft(engine, MakeDraftCall(id, base, {t}, 1 + t % 4, variant),
-                                 lends ? Wake::kNobody : Wake::kOwnThread);
-        if (lends) engine.Help();
-        ASSERT_THAT(reply.Wait(), IsOk());
-        const OwnedRows rows =
-            MakeRows(FittingManifest(), 0, static_cast<int64_t>(tokens.size()), variant);
-        ASSERT_EQ(reply.Wait()->tree, DraftAlone(tokens, rows.view, 1 + t % 4));
-      }
-      ASSERT_THAT(Close(engine, id).Wait(), IsOk());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_TRUE(engine.Drain(absl::InfiniteFuture()));
-  EXPECT_THAT(observer.rounds(), SizeIs(kThreads * kRounds));
-  EXPECT_EQ(observer.loads().back(), std::make_pair(0, 0));
+  ExpectRightDraftsOnManyThreads(engine, observer, [](int thread, int round) {
+    return (round + thread) % 3 != 0 ? Wake::kNobody : Wake::kOwnThread;
+  });
 }
 
 TEST(LentThreadTest, FinishesItsCallWhileTheEngineDrains) {
-  Gate gate;
-  const std::thread::id here = std::this_thread::get_id();
-  std::atomic<bool> held{false};
+  HeldHere held;
   FakeDraftModelOptions model;
-  model.before_step = [&](absl::Span<const StepSequence>) {
-    if (std::this_thread::get_id() != here || held.exchange(true)) return;
-    gate.entered.count_down();
-    gate.open.wait();
-  };
+  model.before_step = held.Hook();
   RecordingObserver observer;
   DraftEngine engine({}, std::make_unique<FakeDraftModel>(std::move(model)), &observer);
   LentRounds rounds(engine);
   bool drained = false;
   std::thread drain([&] {
-    gate.entered.wait();
+    held.gate.entered.wait();
     EXPECT_FALSE(engine.Drain(absl::InfinitePast()));
-    gate.open.count_down();
+    held.gate.open.count_down();
     drained = engine.Drain(absl::InfiniteFuture());
   });
-  while (!held) EXPECT_THAT(rounds.Next(3).Wait(), IsOk());
+  while (!held.ever()) EXPECT_THAT(rounds.Next(3).Wait(), IsOk());
   drain.join();
   EXPECT_TRUE(drained);
 }
